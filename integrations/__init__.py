@@ -1,0 +1,1 @@
+"""Integrations with optimizers, benchmark suites and executors.  Imports as ``polarbear_plugins.integrations``."""

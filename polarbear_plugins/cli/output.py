@@ -1,0 +1,40 @@
+"""What the commands print: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["console", "json_option", "print_json", "text_table"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def json_option(command: Command) -> Command:
+    """Add ``--json`` to a command."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(command)
+
+
+def print_json(data: object) -> None:
+    """Print data as JSON; numbers that JSON does not have are an error of ours, not a file for others to stumble on."""
+    click.echo(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def console() -> Console:
+    """Make a console that neither colours nor cuts what is piped, and takes text from data as it is."""
+    out = Console(highlight=False, markup=False)
+    return out if out.is_terminal else Console(highlight=False, markup=False, width=200)
+
+
+def text_table(*columns: str) -> Table:
+    """Make an empty table in the style of this command."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
+    return table

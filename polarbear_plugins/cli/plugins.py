@@ -1,0 +1,38 @@
+"""``polarbear plugins``: what is installed and what failed."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict
+
+import click
+from rich.text import Text
+
+from polarbear_plugins.cli.output import console, json_option, print_json, text_table
+from polarbear_plugins.errors import PluginWarning
+from polarbear_plugins.plugins import load_plugins
+
+__all__ = ["plugins"]
+
+
+@click.command()
+@json_option
+def plugins(as_json: bool) -> None:
+    """List the installed plugins, what each provides, and what failed and why."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PluginWarning)  # the list itself tells
+        found = load_plugins()
+    if as_json:
+        print_json({"installed": [asdict(p) for p in found.installed], "failed": [asdict(p) for p in found.failed]})
+        return
+    table = text_table("plugin", "from", "provides", "what it says")
+    for plugin in found.installed:
+        for row, (hook, says) in enumerate(sorted(plugin.hooks.items())):
+            name, origin = (plugin.name, plugin.distribution) if row == 0 else ("", "")
+            table.add_row(Text(name), Text(origin), Text(hook.removeprefix("polarbear_")), Text(says))
+    out = console()
+    out.print(table)
+    for failure in found.failed:
+        origin = f" of {failure.distribution}" if failure.distribution else ""
+        out.print(f"failed: {failure.name}{origin} ({failure.module}): {failure.reason}", style="red", soft_wrap=True)
+    out.print(f"{len(found.installed)} installed, {len(found.failed)} failed")

@@ -1,0 +1,91 @@
+"""Checks on what users hand over, shared by everything that takes names, numbers and times."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polarbear_plugins.errors import InvalidInputError
+
+__all__ = ["FloatArray", "as_name", "as_number", "as_vector", "as_whole_number", "check_times"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+def as_name(name: object, what: str) -> str:
+    """Turn the name of an algorithm or instance into text; whole numbers are their decimal text."""
+    if isinstance(name, str):
+        text = name
+    elif isinstance(name, int | np.integer) and not isinstance(name, bool):
+        text = str(name)
+    else:
+        raise InvalidInputError(f"{what}: expected a name (text or a whole number), got {name!r}.")
+    if not text.strip():
+        raise InvalidInputError(f"{what}: the name is empty.")
+    return text
+
+
+def as_vector(values: ArrayLike, what: str) -> FloatArray:
+    """Copy numbers into a read-only vector."""
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind in "USmM":  # numpy would read text and dates as numbers
+            raise TypeError(f"they are of type {given.dtype}")
+        vector: FloatArray = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as problem:
+        raise InvalidInputError(f"{what}: expected numbers, got {_short(values)} ({problem}).") from None
+    if vector.ndim != 1:
+        raise InvalidInputError(f"{what}: expected a list of numbers, got an array of shape {vector.shape}.")
+    vector.flags.writeable = False
+    return vector
+
+
+def as_number(value: object, what: str) -> float:
+    """Check a finite number."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise InvalidInputError(f"{what}: expected a finite number, got {_short(value)}.")
+    return number
+
+
+def as_whole_number(value: object, what: str, *, at_least: int | None = None) -> int:
+    """Check a whole number."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | np.integer)
+        or (at_least is not None and value < at_least)
+    ):
+        bound = "" if at_least is None else f" of at least {at_least}"
+        raise InvalidInputError(f"{what} must be a whole number{bound}, got {_short(value)}.")
+    return int(value)
+
+
+def check_times(times: FloatArray, who: str) -> None:
+    """Refuse times that are not finite, negative, or not strictly increasing."""
+    if not times.size:
+        return
+    # One comparison settles the ordinary case: nan fails it, and what increases is finite if its ends are.
+    if (times[1:] > times[:-1]).all() and times[0] >= 0 and times[-1] < np.inf:
+        return
+    finite = np.isfinite(times)
+    if not finite.all():
+        place = int(np.argmin(finite))
+        raise InvalidInputError(f"{who}: times must be finite, got {times[place]} at position {place}.")
+    if times.min() < 0:
+        raise InvalidInputError(f"{who}: times must not be negative, got {times.min():g}.")
+    place = int(np.argmax(times[1:] <= times[:-1])) + 1
+    raise InvalidInputError(
+        f"{who}: times must increase strictly, got {times[place]:.17g} after {times[place - 1]:.17g} "
+        f"at position {place}."
+    )
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

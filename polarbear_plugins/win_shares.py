@@ -1,0 +1,57 @@
+"""Observed shares of wins: what the rankings say by themselves, before any inference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from polarbear_plugins.rankings import RankingTable
+from polarbear_plugins.validation import FloatArray
+
+__all__ = ["observed_dominators", "win_shares"]
+
+
+def win_shares(table: RankingTable) -> FloatArray:
+    """Share of the instances on which each algorithm is best, at each timepoint.
+
+    The plug-in estimate of the ratings: how often an algorithm ranks first among those present, a tie for the first
+    place split evenly, rows weighted as the table says.  ``nan`` where an algorithm was never observed.
+
+    Returns
+    -------
+    shares[timepoint, algorithm]
+
+    Examples
+    --------
+    >>> table = RankingTable.from_values([[[1.0, 2.0]], [[3.0, 3.0]]], algorithms=["csa", "msr"], timepoints=[10])
+    >>> win_shares(table)
+    array([[0.75, 0.25]])
+    """
+    first = (table.ranks == 1).astype(np.float64)
+    first /= np.maximum(first.sum(axis=-1, keepdims=True), 1.0)
+    weights = table.weights
+    observed = np.einsum("r,rta->ta", weights, table.ranks > 0)
+    shares: FloatArray = np.full(observed.shape, np.nan)
+    np.divide(np.einsum("r,rta->ta", weights, first), observed, out=shares, where=observed > 0)
+    return shares
+
+
+def observed_dominators(table: RankingTable) -> Mapping[str, str]:
+    """Algorithms that win less often than some other one at every timepoint, each with the strongest such other.
+
+    Purely descriptive: how sure one can be of a dominance is what inference tells.
+
+    >>> table = RankingTable.from_values([[[1.0, 2.0], [1.0, 5.0]]], algorithms=["csa", "msr"], timepoints=[10, 20])
+    >>> observed_dominators(table)
+    {'msr': 'csa'}
+    """
+    shares = win_shares(table)
+    dominators: dict[str, str] = {}
+    for loser, name in enumerate(table.algorithms):
+        margin = (shares - shares[:, [loser]]).min(axis=0)  # nan where they were not both observed: no dominance
+        margin = np.where(np.isnan(margin), -1.0, margin)
+        winner = int(np.argmax(margin))
+        if margin[winner] > 0:
+            dominators[name] = table.algorithms[winner]
+    return dominators

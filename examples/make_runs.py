@@ -7,6 +7,7 @@ for a table of your own:
 """
 
 import argparse
+import contextlib
 import csv
 import math
 import sys
@@ -23,7 +24,7 @@ BOUNDS = optimize.Bounds([-5.0] * DIMENSION, [5.0] * DIMENSION)
 Objective = Callable[[np.ndarray], float]
 
 
-class BudgetSpent(Exception):
+class BudgetSpentError(Exception):
     """Ends a run after its last evaluation."""
 
 
@@ -52,7 +53,7 @@ def random_search(objective: Objective, rng: np.random.Generator) -> None:
 
 
 def restarted(method: str) -> Callable[[Objective, np.random.Generator], None]:
-    """A local method of scipy from random starts."""
+    """Start a local method of scipy from random points."""
 
     def run(objective: Objective, rng: np.random.Generator) -> None:
         while True:
@@ -88,14 +89,12 @@ def one_run(algorithm: str, instance: str, objective: Objective, budget: int, rn
 
     def recorded(x: np.ndarray) -> float:
         if len(values) == budget:
-            raise BudgetSpent
+            raise BudgetSpentError
         values.append(objective(x))
         return values[-1]
 
-    try:
+    with contextlib.suppress(BudgetSpentError):
         OPTIMIZERS[algorithm](recorded, rng)
-    except BudgetSpent:
-        pass
     return Trajectory.from_evaluations(values, algorithm=algorithm, instance=instance, horizon=budget)
 
 

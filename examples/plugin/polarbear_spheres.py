@@ -40,16 +40,17 @@ def sample(problem, horizon, seed, spread):
 
 @hookimpl
 def polarbear_suite(name, options):
-    """spheres: a bowl around a random centre; option dimension (2)"""
+    """spheres: a bowl around a random centre; option dimension (2)."""
     if name == "spheres":
         if set(options) - {"dimension"}:
             raise InvalidInputError(f"spheres takes the option dimension, got {', '.join(options)}.")
         return Spheres(**options)
+    return None
 
 
 @hookimpl
 def polarbear_portfolio(name, options):
-    """samplers: random search over the whole box, and over the middle of it"""
+    """samplers: random search over the whole box, and over the middle of it."""
     if name == "samplers":
         if options:
             raise InvalidInputError(f"samplers takes no options, got {', '.join(options)}.")
@@ -58,3 +59,4 @@ def polarbear_portfolio(name, options):
             FunctionAlgorithm(label, lambda problem, horizon, seed, s=s: sample(problem, horizon, seed, s))
             for label, s in spreads.items()
         ]
+    return None

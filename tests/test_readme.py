@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+
+def _blocks(root: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (root / "README.md").read_text(), flags=re.DOTALL)
+
+
+def test_ci_runs_the_test_command_of_the_readme_and_nothing_else(root: Path) -> None:
+    [command] = [block.strip() for block in _blocks(root, "sh") if "tox" in block]
+    lines = (root / ".ci" / "run").read_text().splitlines()
+    assert [line for line in lines if line and not line.startswith(("#", "set "))] == [command]
+
+
+def test_the_main_command_analyses_a_table_that_is_there(root: Path) -> None:
+    [command] = [block for block in _blocks(root, "sh") if "examples/runs.csv" in block]
+    arguments = command.partition(".venv/bin/polarbear ")[2].split()
+    code = "from polarbear_plugins.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, *arguments], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert "dual-annealing" in done.stdout
+    assert not done.stderr
+
+
+def test_the_python_example_runs(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
+    [example] = _blocks(root, "python")
+    exec(compile(example, "README.md", "exec"), {})  # noqa: S102 - our own README
+    assert "(20, 30, 5)" in capsys.readouterr().out
+
+
+def test_the_extras_in_the_readme_are_those_of_the_package(root: Path) -> None:
+    extras = set(tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    named = set(re.findall(r"^\| `(\w+)` \|", (root / "README.md").read_text(), flags=re.MULTILINE))
+    assert named == extras - {"test"}

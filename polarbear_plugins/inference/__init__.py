@@ -1,0 +1,1 @@
+"""Inference: from rankings and a prior to a posterior."""

@@ -1,0 +1,58 @@
+"""What an inference engine gets and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from polarbear_plugins.plackett_luce import Statistics
+from polarbear_plugins.posterior import Diagnostics
+from polarbear_plugins.priors.base import Prior
+from polarbear_plugins.validation import FloatArray
+
+__all__ = ["Draws", "Engine", "Task"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A posterior to compute.
+
+    Attributes
+    ----------
+    statistics
+        What was observed, at each timepoint.
+    time
+        The timepoints, scaled to run from 0 to 1.
+    prior
+        A Dirichlet or hierarchical Dirichlet prior, or anything that is a :class:`TemporalPrior`.
+    draws
+        How many draws to give.
+    seed
+        Where all random choices come from.
+    start
+        The ``state`` of an earlier posterior, if there is one that fits.
+    """
+
+    statistics: Statistics
+    time: FloatArray
+    prior: Prior
+    draws: int
+    seed: np.random.SeedSequence
+    start: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draws:
+    """Draws of ``utilities[draw, timepoint, algorithm]`` (log-ratings up to a constant) and how they were made."""
+
+    utilities: FloatArray
+    diagnostics: Diagnostics
+    hyperparameters: Mapping[str, FloatArray] = field(default_factory=dict)
+    state: Any = None
+
+
+#: An engine: called with the task and the user's options.
+Engine: TypeAlias = Callable[..., Draws]

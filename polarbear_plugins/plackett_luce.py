@@ -1,0 +1,352 @@
+"""The Plackett-Luce likelihood through its subset statistics.
+
+The log-likelihood of a ranking is the sum of the utilities of its members minus the sum of log theta(S) over the sets S
+that each place was chosen from.  Over all rankings of a timepoint only two things matter: how often each algorithm was
+chosen, and how often each set was chosen from.  The cost of a posterior hardly depends on the number of rankings.
+
+A tie of k algorithms counts as the average over its k! orders, which needs no order to be looked at: each nonempty
+part U of the tie, together with all worse algorithms, is a set chosen from with the count 1 / C(k, |U|).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear_plugins.ranks import RankArray
+from polarbear_plugins.tie_blocks import tie_gradient, tie_hessian, tie_value
+from polarbear_plugins.validation import FloatArray
+
+__all__ = ["Likelihood", "Statistics", "TieBlock", "helmert", "scores", "statistics_of"]
+
+# With at most this many algorithms every set there is fits into one table, and ties of any size are only sets.
+_FEW_ALGORITHMS = 12
+# Larger ties than this are integrated instead of taken apart, where there are more algorithms than that.
+_SMALL_TIE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TieBlock:
+    """A tie too large to be taken apart: who is tied, who is worse, and how much it weighs at each timepoint."""
+
+    block: NDArray[np.intp]
+    rest: NDArray[np.intp]
+    counts: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What the rankings of all timepoints say.
+
+    Attributes
+    ----------
+    wins
+        ``wins[t, i]``: how often algorithm ``i`` was chosen.
+    sets
+        For each timepoint, ``members[set, algorithm]`` (0 or 1) and ``counts[set]``.
+    ties
+        Large ties.
+    """
+
+    wins: FloatArray
+    sets: tuple[tuple[FloatArray, FloatArray], ...]
+    ties: tuple[TieBlock, ...] = ()
+
+    @property
+    def timepoints(self) -> int:
+        """Number of timepoints."""
+        return len(self.sets)
+
+    @property
+    def algorithms(self) -> int:
+        """Number of algorithms."""
+        return self.wins.shape[1]
+
+    def at(self, t: int) -> Statistics:
+        """Statistics of a single timepoint."""
+        ties = tuple(TieBlock(tie.block, tie.rest, tie.counts[t : t + 1]) for tie in self.ties if tie.counts[t])
+        return Statistics(self.wins[t : t + 1], self.sets[t : t + 1], ties)
+
+    def with_dirichlet(self, alpha: float) -> Statistics:
+        """Add the density of a Dirichlet(alpha) prior over softmax(utilities), which has the same form."""
+        n = self.algorithms
+        sets = tuple(
+            (np.vstack([members, np.ones((1, n))]), np.append(counts, n * alpha)) for members, counts in self.sets
+        )
+        return Statistics(self.wins + alpha, sets, self.ties)
+
+    def weighted(self, weights: FloatArray) -> Statistics:
+        """Multiply all counts of a timepoint by its weight."""
+        sets = tuple(
+            (members, counts * weight) for (members, counts), weight in zip(self.sets, weights, strict=True)
+        )
+        ties = tuple(TieBlock(tie.block, tie.rest, tie.counts * weights) for tie in self.ties)
+        return Statistics(self.wins * weights[:, None], sets, ties)
+
+
+def statistics_of(ranks: RankArray, weights: FloatArray) -> Statistics:
+    """Count wins and sets over weighted rankings.
+
+    Parameters
+    ----------
+    ranks
+        ``ranks[row, timepoint, algorithm]``, 1 is best, ties share the better place, 0 is absent.
+    weights
+        ``weights[row]``.
+
+    Examples
+    --------
+    >>> ranks = np.array([[[1, 2, 3]], [[1, 2, 2]]], dtype=np.int16)
+    >>> statistics = statistics_of(ranks, np.array([1.0, 1.0]))
+    >>> statistics.wins
+    array([[2. , 1.5, 0.5]])
+    >>> statistics.sets[0]
+    (array([[0., 1., 1.],
+           [1., 1., 1.]]), array([2., 2.]))
+    """
+    _, timepoints, n = ranks.shape
+    few = n <= _FEW_ALGORITHMS
+    wins = np.zeros((timepoints, n))
+    counter = _SetCounter(timepoints, n)
+    ties: dict[tuple[bytes, bytes], TieBlock] = {}
+    for place in range(1, n + 1):
+        block, rest = ranks == place, ranks > place
+        size = np.count_nonzero(block, axis=-1)
+        behind = rest.any(axis=-1)
+        single = np.nonzero((size == 1) & behind)
+        if single[0].size:
+            wins += np.einsum("r,rta->ta", weights, block & ((size == 1) & behind)[..., None])
+            counter.add((block | rest)[single], single[1], weights[single[0]])
+        tied = np.nonzero(size > 1)
+        if tied[0].size:
+            wins += np.einsum("r,rta->ta", weights, block & (size > 1)[..., None])
+            for who, worse, counts in _distinct_ties(block[tied], rest[tied], tied[1], weights[tied[0]], timepoints):
+                if few or who.size <= _SMALL_TIE:
+                    _take_apart(who, worse, counts, counter, wins)
+                else:
+                    key = (who.tobytes(), worse.tobytes())
+                    ties[key] = TieBlock(who, worse, counts + (ties[key].counts if key in ties else 0))
+    return Statistics(wins, counter.result(), tuple(ties.values()))
+
+
+class _SetCounter:
+    """Adds up the counts of sets for each timepoint."""
+
+    def __init__(self, timepoints: int, algorithms: int) -> None:
+        self.timepoints, self.algorithms = timepoints, algorithms
+        self.small = algorithms <= _FEW_ALGORITHMS
+        self.bits = 1 << np.arange(algorithms, dtype=np.int64) if self.small else None
+        self.table = np.zeros(timepoints << algorithms) if self.small else None
+        self.entries: list[tuple[NDArray[Any], NDArray[np.intp], FloatArray]] = []
+
+    def add(self, members: NDArray[np.bool_], timepoint: NDArray[np.intp], counts: FloatArray) -> None:
+        """Count sets ``members[entry, algorithm]`` at their timepoints."""
+        if self.table is not None and self.bits is not None:
+            place = (timepoint << self.algorithms) + members @ self.bits
+            self.table += np.bincount(place, counts, minlength=self.table.size)
+        else:
+            packed = np.packbits(members, axis=-1)
+            keys = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
+            self.entries.append((keys, timepoint, counts))
+
+    def result(self) -> tuple[tuple[FloatArray, FloatArray], ...]:
+        n = self.algorithms
+        if self.table is not None:
+            table = self.table.reshape(self.timepoints, -1)
+            every = (np.arange(1 << n)[:, None] >> np.arange(n) & 1).astype(np.float64)
+            return tuple((every[row != 0], row[row != 0]) for row in table)
+        empty = (np.zeros((0, n)), np.zeros(0))
+        if not self.entries:
+            return (empty,) * self.timepoints
+        keys, timepoint, counts = (np.concatenate(parts) for parts in zip(*self.entries, strict=True))
+        sets = []
+        for t in range(self.timepoints):
+            here = timepoint == t
+            distinct, inverse = np.unique(keys[here], return_inverse=True)
+            packed = distinct.view(np.uint8).reshape(distinct.size, -1)
+            members = np.unpackbits(packed, axis=-1, count=n).astype(np.float64)
+            sets.append((members, np.bincount(inverse.ravel(), counts[here], minlength=distinct.size)))
+        return tuple(sets)
+
+
+def _distinct_ties(
+    block: NDArray[np.bool_],
+    rest: NDArray[np.bool_],
+    timepoint: NDArray[np.intp],
+    counts: FloatArray,
+    timepoints: int,
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]]:
+    """Each different (tied, worse) once, with its weight at each timepoint."""
+    packed = np.packbits(np.concatenate([block, rest], axis=-1), axis=-1)
+    keys = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    total = np.bincount(inverse.ravel() * timepoints + timepoint, counts, minlength=first.size * timepoints)
+    for row, sums in zip(first, total.reshape(first.size, timepoints), strict=True):
+        yield np.flatnonzero(block[row]), np.flatnonzero(rest[row]), sums
+
+
+def _take_apart(
+    who: NDArray[np.intp], worse: NDArray[np.intp], counts: FloatArray, counter: _SetCounter, wins: FloatArray
+) -> None:
+    """Count every part of a tie together with all worse algorithms."""
+    when = np.flatnonzero(counts)
+    for size in range(1, who.size + 1):
+        share = counts[when] / math.comb(who.size, size)
+        for part in itertools.combinations(who.tolist(), size):
+            if size + worse.size == 1:
+                wins[when, part[0]] -= share  # the only one left is no choice
+                continue
+            members = np.zeros((when.size, counter.algorithms), dtype=bool)
+            members[:, [*part, *worse.tolist()]] = True
+            counter.add(members, when, share)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Timepoints that share a list of sets."""
+
+    timepoints: slice
+    members: FloatArray
+    counts: FloatArray
+
+
+class Likelihood:
+    """The log-likelihood of utilities, its gradient and its curvature, over all timepoints at once.
+
+    Parameters
+    ----------
+    statistics
+        What was observed.
+
+    Examples
+    --------
+    Two algorithms, one win: the probability of it is 1/2 at equal utilities.
+
+    >>> likelihood = Likelihood(statistics_of(np.array([[[1, 2]]], dtype=np.int16), np.array([1.0])))
+    >>> float(np.exp(likelihood.value(np.zeros((1, 2)))))
+    0.5
+    """
+
+    def __init__(self, statistics: Statistics) -> None:
+        self.wins = statistics.wins
+        self.ties = statistics.ties
+        self.blocks = _blocks(statistics)
+
+    def value(self, x: FloatArray) -> FloatArray:
+        """Log-likelihood at ``x[..., timepoint, algorithm]``, summed over the timepoints."""
+        shifted = x - x.max(axis=-1, keepdims=True)
+        theta = np.exp(shifted)
+        value: FloatArray = np.einsum("...ta,ta->...", shifted, self.wins)
+        for block in self.blocks:
+            sums = theta[..., block.timepoints, :] @ block.members.T
+            value -= np.einsum("...ts,ts->...", np.log(sums, out=sums), block.counts)
+        for tie in self.ties:
+            for t in np.flatnonzero(tie.counts):
+                value -= tie.counts[t] * tie_value(shifted[..., t, :], tie.block, tie.rest)
+        return value
+
+    def gradient(self, x: FloatArray) -> FloatArray:
+        """Gradient at ``x[..., timepoint, algorithm]``, of the same shape."""
+        shifted = x - x.max(axis=-1, keepdims=True)
+        theta = np.exp(shifted)
+        gradient = np.empty_like(theta)
+        for block in self.blocks:
+            part = theta[..., block.timepoints, :]
+            sums = part @ block.members.T
+            np.divide(block.counts, sums, out=sums)
+            gradient[..., block.timepoints, :] = -part * (sums @ block.members)
+        gradient += self.wins
+        for tie in self.ties:
+            for t in np.flatnonzero(tie.counts):
+                gradient[..., t, :] -= tie.counts[t] * tie_gradient(shifted[..., t, :], tie.block, tie.rest)
+        return gradient
+
+    def information(self, x: FloatArray) -> FloatArray:
+        """Negative second derivative at ``x[timepoint, algorithm]``, ``[timepoint, algorithm, algorithm]``."""
+        shifted = x - x.max(axis=-1, keepdims=True)
+        theta = np.exp(shifted)
+        timepoints, n = x.shape
+        information = np.empty((timepoints, n, n))
+        for block in self.blocks:
+            part = theta[block.timepoints]
+            sums = part @ block.members.T
+            first = block.counts / sums
+            second = first / sums
+            diagonal = part * (first @ block.members)
+            for offset in range(len(part)):
+                scaled = block.members * part[offset]
+                here = -(scaled.T * second[offset]) @ scaled
+                here[np.diag_indices(n)] += diagonal[offset]
+                information[block.timepoints.start + offset] = here
+        for tie in self.ties:
+            for t in np.flatnonzero(tie.counts):
+                information[t] += tie.counts[t] * tie_hessian(shifted[t], tie.block, tie.rest)
+        return information
+
+
+def _blocks(statistics: Statistics) -> list[_Block]:
+    """Join neighbouring timepoints as long as their sets are mostly the same: fewer and larger products."""
+    blocks: list[_Block] = []
+    start = 0
+    keys = [[row.tobytes() for row in members.astype(bool)] for members, _ in statistics.sets]
+    while start < statistics.timepoints:
+        union = dict.fromkeys(keys[start])
+        stop, used = start + 1, len(union)
+        while stop < statistics.timepoints:
+            more = union | dict.fromkeys(keys[stop])
+            if len(more) * (stop + 1 - start) > 2 * (used + len(keys[stop])) + 64:
+                break
+            union, used, stop = more, used + len(keys[stop]), stop + 1
+        position = {key: place for place, key in enumerate(union)}
+        members = np.zeros((len(union), statistics.algorithms))
+        counts = np.zeros((stop - start, len(union)))
+        for t in range(start, stop):
+            places = [position[key] for key in keys[t]]
+            members[places] = statistics.sets[t][0]
+            counts[t - start, places] = statistics.sets[t][1]
+        blocks.append(_Block(slice(start, stop), members, counts))
+        start = stop
+    return blocks
+
+
+def scores(ranks: RankArray, x: FloatArray) -> FloatArray:
+    """Gradient of the log-likelihood of every single ranking, ``[row, timepoint, algorithm]``.
+
+    Parts of a tie are taken at their mean rating, which is exact without ties.
+    """
+    theta = np.exp(x - x.max(axis=-1, keepdims=True))
+    gradient = np.zeros(ranks.shape)
+    for place in range(1, ranks.shape[-1] + 1):
+        block, rest = ranks == place, ranks > place
+        size = np.count_nonzero(block, axis=-1)
+        if not size.any():
+            continue
+        tied, worse = np.einsum("rta,ta->rt", block, theta), np.einsum("rta,ta->rt", rest, theta)
+        for chosen in range(1, int(size.max()) + 1):
+            share = np.where(size >= chosen, chosen / np.maximum(size, 1), 0.0)
+            inverse = np.zeros_like(share)
+            np.divide(1.0, worse + share * tied, out=inverse, where=share > 0)
+            gradient -= (block * share[..., None] + rest) * inverse[..., None] * theta
+        gradient += block
+    return gradient
+
+
+def helmert(n: int) -> FloatArray:
+    """Matrix ``[n, n - 1]`` with orthonormal columns that each sum to zero.
+
+    >>> helmert(2)
+    array([[ 0.70710678],
+           [-0.70710678]])
+    """
+    k = np.arange(1, n)
+    above = np.arange(n)[:, None] < k
+    matrix = np.where(above, 1.0, 0.0)
+    matrix[k, k - 1] = -k
+    scaled: FloatArray = matrix / np.sqrt(k * (k + 1.0))
+    return scaled

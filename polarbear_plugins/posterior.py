@@ -1,0 +1,183 @@
+"""The posterior of ratings over time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polarbear_plugins.errors import SourceError
+from polarbear_plugins.extras import require
+from polarbear_plugins.validation import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Diagnostics", "Posterior"]
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostics:
+    """How a posterior was computed, and how far it can be trusted.
+
+    Attributes
+    ----------
+    engine, route
+        Which engine, and which way it took.
+    good
+        Whether the draws are good enough to decide on; ``problems`` says what is wrong otherwise.
+    k_hat
+        Pareto shape of the importance weights, the worst over timepoints: up to 0.5 is fine, above 0.7 is not.
+    effective_draws
+        What the draws are worth in independent ones, the worst over timepoints.
+    moves, acceptance, memory
+        Markov moves after importance sampling: how many, which share was accepted, and how strongly a draw still
+        correlates with where its moves began.
+    r_hat, divergences
+        Of engines that run chains.
+    dependence
+        Factor on the evidence at each timepoint because the rankings of a run repeat over time; 1 where they do not.
+    """
+
+    engine: str
+    route: str
+    good: bool
+    problems: tuple[str, ...] = ()
+    k_hat: float | None = None
+    effective_draws: float | None = None
+    moves: int = 0
+    acceptance: float | None = None
+    memory: float | None = None
+    r_hat: float | None = None
+    divergences: int | None = None
+    dependence: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Posterior:
+    """Draws from the posterior of the ratings.  Made by :func:`polarbear_plugins.fit`.
+
+    Attributes
+    ----------
+    log_ratings
+        ``log_ratings[draw, timepoint, algorithm]``: logarithm of the probability of being best.
+    joint
+        Whether the draws of different timepoints belong together, as under the temporal priors.  Under a Dirichlet
+        prior timepoints are independent, and nothing can be said about all of them at once.
+    hyperparameters
+        Draws of the prior's parameters, by name.
+    state
+        What a later ``fit(start=...)`` can begin with; not saved.
+    """
+
+    algorithms: tuple[str, ...]
+    timepoints: FloatArray
+    log_ratings: FloatArray
+    prior: str
+    joint: bool
+    diagnostics: Diagnostics
+    hyperparameters: Mapping[str, FloatArray] = field(default_factory=dict)
+    state: Any = None
+
+    @property
+    def ratings(self) -> FloatArray:
+        """``ratings[draw, timepoint, algorithm]``: the probability of being best."""
+        ratings: FloatArray = np.exp(self.log_ratings)
+        return ratings
+
+    @property
+    def draws(self) -> int:
+        """Number of draws."""
+        return len(self.log_ratings)
+
+    def summary(self, probability: float = 0.95) -> pd.DataFrame:
+        """Mean, standard deviation and central interval of each rating: a row for each timepoint and algorithm."""
+        import pandas as pd
+
+        ratings = self.ratings
+        low, high = np.quantile(ratings, [(1 - probability) / 2, (1 + probability) / 2], axis=0)
+        index = pd.MultiIndex.from_product([self.timepoints, self.algorithms], names=["timepoint", "algorithm"])
+        columns = {"mean": ratings.mean(axis=0), "sd": ratings.std(axis=0), "low": low, "high": high}
+        return pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index)
+
+    def to_arviz(self) -> Any:
+        """The draws as ArviZ inference data (needs the extra ``pymc``)."""
+        arviz = require("arviz", extra="pymc", who="Posterior.to_arviz")
+        data = {"rating": self.ratings[None], **{name: draws[None] for name, draws in self.hyperparameters.items()}}
+        return arviz.from_dict(
+            posterior=data,
+            coords={"timepoint": self.timepoints, "algorithm": list(self.algorithms)},
+            dims={"rating": ["timepoint", "algorithm"]},
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the posterior to a file (numpy's ``.npz``, without pickle); returns its path."""
+        path = Path(path)
+        about = {
+            "format": _FORMAT,
+            "algorithms": self.algorithms,
+            "prior": self.prior,
+            "joint": self.joint,
+            "diagnostics": asdict(self.diagnostics),
+            "hyperparameters": list(self.hyperparameters),
+        }
+        with path.open("wb") as file:
+            np.savez_compressed(
+                file,
+                about=np.array(json.dumps(about)),
+                timepoints=self.timepoints,
+                log_ratings=self.log_ratings,
+                **{f"hyperparameter_{name}": draws for name, draws in self.hyperparameters.items()},
+            )
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> Posterior:
+        """Read a posterior that :meth:`save` wrote."""
+        path = Path(path)
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                about = json.loads(str(arrays["about"]))
+                if about["format"] != _FORMAT:
+                    raise SourceError(f"{path.name} has the format {about['format']}; this version reads {_FORMAT}.")
+                timepoints, log_ratings = (
+                    np.asarray(arrays[name], dtype=np.float64) for name in ("timepoints", "log_ratings")
+                )
+                hyperparameters = {name: arrays[f"hyperparameter_{name}"] for name in about["hyperparameters"]}
+            known = {field.name for field in fields(Diagnostics)}
+            diagnostics = {
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in about["diagnostics"].items()
+                if name in known
+            }
+            algorithms: Sequence[str] = about["algorithms"]
+            if log_ratings.shape[1:] != (timepoints.size, len(algorithms)):
+                raise ValueError(f"the draws have the shape {log_ratings.shape}")
+            return cls(
+                algorithms=tuple(map(str, algorithms)),
+                timepoints=timepoints,
+                log_ratings=log_ratings,
+                prior=str(about["prior"]),
+                joint=bool(about["joint"]),
+                diagnostics=Diagnostics(**diagnostics),
+                hyperparameters=hyperparameters,
+            )
+        except FileNotFoundError:
+            raise SourceError(f"{path}: there is no such file.") from None
+        except SourceError:
+            raise
+        # A damaged archive fails in many ways: zip, zlib, header, JSON, missing names.
+        except Exception as problem:
+            raise SourceError(f"{path.name} is not a saved posterior, or is damaged: {problem}") from None
+
+    def __repr__(self) -> str:
+        return (
+            f"Posterior({self.draws} draws, {len(self.algorithms)} algorithms, {self.timepoints.size} timepoints, "
+            f"prior {self.prior!r}, {'good' if self.diagnostics.good else 'NOT GOOD ENOUGH'})"
+        )

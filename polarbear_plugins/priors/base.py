@@ -1,0 +1,83 @@
+"""What a prior over ratings is."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.validation import FloatArray, as_number
+
+__all__ = ["Numeric", "Prior", "TemporalPrior", "check_pair", "check_positive", "inverse_gamma", "log_normal"]
+
+# A numpy array, or a symbolic tensor when the module of functions is not numpy.
+Numeric: TypeAlias = Any
+
+
+@runtime_checkable
+class Prior(Protocol):
+    """Any prior: its name, as users ask for it."""
+
+    @property
+    def name(self) -> str:
+        """Name of the prior."""
+        ...
+
+
+@runtime_checkable
+class TemporalPrior(Prior, Protocol):
+    """A prior that pools over time: each latent function is ``factor(phi) @ u`` with standard normal ``u``.
+
+    The utilities are the Helmert transform of the latent functions, one fewer than there are algorithms.  The
+    hyperparameters ``phi`` live on the whole real line; positive ones are given by their logarithm.
+
+    The two functions take numpy as their last argument, or a module that behaves like it, so that the engines of
+    PyMC can run them symbolically: use ``xp.exp``, ``xp.sqrt``, ``xp.linalg.cholesky`` and arithmetic on ``phi``.
+    """
+
+    @property
+    def hyperparameters(self) -> tuple[str, ...]:
+        """Names of the entries of ``phi``."""
+        ...
+
+    @property
+    def start(self) -> FloatArray:
+        """Plausible ``phi``, from which the search starts."""
+        ...
+
+    def factor(self, phi: Numeric, time: FloatArray, xp: Any = np, /) -> Numeric:
+        """Matrix ``[timepoint, coefficient]`` at the timepoints ``time``, which run from 0 to 1."""
+        ...
+
+    def log_hyperprior(self, phi: Numeric, xp: Any = np, /) -> Numeric:
+        """Log-density of ``phi``, up to a constant."""
+        ...
+
+
+def log_normal(log_value: Numeric, location: float, scale: float) -> Numeric:
+    """Log-density of ``log_value`` if the value is LogNormal(location, scale), up to a constant."""
+    return -0.5 * ((log_value - location) / scale) ** 2
+
+
+def inverse_gamma(log_value: Numeric, shape: float, rate: float, xp: Any) -> Numeric:
+    """Log-density of ``log_value`` if the value is InverseGamma(shape, rate), up to a constant."""
+    return -shape * log_value - rate * xp.exp(-log_value)
+
+
+def check_positive(value: object, what: str) -> float:
+    """Check a positive number."""
+    number = as_number(value, what)
+    if number <= 0:
+        raise InvalidInputError(f"{what}: must be positive, got {number:g}.")
+    return number
+
+
+def check_pair(pair: object, what: str, *, positive_first: bool = False) -> tuple[float, float]:
+    """Check the two parameters of a hyperprior, the second one positive."""
+    try:
+        first, second = pair  # type: ignore[misc]
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{what}: expected two numbers, got {pair!r}.") from None
+    check = check_positive if positive_first else as_number
+    return check(first, what), check_positive(second, what)

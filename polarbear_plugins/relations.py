@@ -1,0 +1,95 @@
+"""What a posterior says about pairs of algorithms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.posterior import Posterior
+from polarbear_plugins.validation import FloatArray, as_number
+
+__all__ = ["Relations", "compare"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Relations:
+    """Probabilities of relations between algorithms.  Made by :func:`polarbear_plugins.compare`.
+
+    Attributes
+    ----------
+    p_better
+        ``p_better[t, i, j]``: probability that ``i`` has the higher rating than ``j`` at timepoint ``t``.
+    p_equivalent
+        ``p_equivalent[t, i, j]``: probability that ``i`` beats ``j`` with a probability within ``epsilon`` of 1/2.
+    """
+
+    algorithms: tuple[str, ...]
+    timepoints: FloatArray
+    epsilon: float
+    p_better: FloatArray
+    p_equivalent: FloatArray
+    prior: str
+    _p_anytime: FloatArray | None
+
+    @property
+    def p_anytime(self) -> FloatArray:
+        """``p_anytime[i, j]``: probability that ``i`` has the higher rating than ``j`` at *all* timepoints.
+
+        Raises
+        ------
+        InvalidInputError
+            The prior treats timepoints as independent, so there is no joint posterior over them.
+        """
+        if self._p_anytime is None:
+            raise InvalidInputError(
+                f"The probability of being better at all timepoints needs a joint posterior over time, and prior "
+                f"{self.prior!r} has none. Use a temporal prior (bspline, hsgp, gp, sparse-gp, random-walk) or the "
+                "pointwise p_better."
+            )
+        return self._p_anytime
+
+    @property
+    def joint(self) -> bool:
+        """Whether ``p_anytime`` is there."""
+        return self._p_anytime is not None
+
+    def __repr__(self) -> str:
+        return (
+            f"Relations({len(self.algorithms)} algorithms, {self.timepoints.size} timepoints, epsilon {self.epsilon:g})"
+        )
+
+
+def compare(posterior: Posterior, epsilon: float = 0.05) -> Relations:
+    """Probabilities of dominance and equivalence for each pair of algorithms at each timepoint.
+
+    Parameters
+    ----------
+    epsilon
+        Two algorithms are equivalent if each beats the other with a probability in [0.5 - epsilon, 0.5 + epsilon].
+    """
+    epsilon = as_number(epsilon, "epsilon")
+    if not 0 <= epsilon < 0.5:
+        raise InvalidInputError(f"epsilon: expected a number from 0 to below 0.5, got {epsilon:g}.")
+    draws = posterior.log_ratings
+    _, timepoints, n = draws.shape
+    # A win probability within epsilon of 1/2 is a difference of log-ratings within this.
+    width = math.log((0.5 + epsilon) / (0.5 - epsilon))
+    better = np.full((timepoints, n, n), 0.5)
+    equivalent = np.ones((timepoints, n, n))
+    anytime = np.zeros((n, n)) if posterior.joint else None
+    for i in range(n):
+        for j in range(i):
+            difference = draws[:, :, i] - draws[:, :, j]
+            above, below = difference > 0, difference < 0
+            # Draws that are exactly equal count half for each, so that the two probabilities sum to 1.
+            better[:, i, j] = 0.5 * (1 + above.mean(axis=0) - below.mean(axis=0))
+            better[:, j, i] = 1 - better[:, i, j]
+            equivalent[:, i, j] = equivalent[:, j, i] = (np.abs(difference) <= width).mean(axis=0)
+            if anytime is not None:
+                anytime[i, j], anytime[j, i] = above.all(axis=1).mean(), below.all(axis=1).mean()
+    return Relations(
+        posterior.algorithms, posterior.timepoints, epsilon, better, equivalent, posterior.prior, anytime
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import sys
 import warnings
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -65,7 +66,7 @@ def _read_text(path: Path, separator: str, options: LongFormOptions) -> pd.DataF
             )
     except pd.errors.EmptyDataError:
         raise SourceError(f"{path.name} is empty. Expected a line with the names of the columns.") from None
-    except (pd.errors.ParserWarning, EOFError, OSError, ValueError, OverflowError) as problem:
+    except (pd.errors.ParserWarning, EOFError, OSError, ValueError, OverflowError, zlib.error) as problem:
         raise _damaged(path, "table of text", problem) from None
     blank = (frame.isna() | (frame == "")).all(axis=1)
     return frame[~blank]
@@ -76,7 +77,9 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     parquet = require("pyarrow.parquet", extra="parquet", who=f"Reading {path.name}")
     try:
         with _open(path) as file:
-            frame: pd.DataFrame = parquet.ParquetFile(file).read().to_pandas(ignore_metadata=True)
+            table = parquet.ParquetFile(file).read()
+            table.validate(full=True)  # text is decoded later, when nobody expects an error
+            frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
     except (pyarrow.ArrowException, OSError, ValueError, KeyError, OverflowError) as problem:
         raise _damaged(path, "Parquet file", problem) from None
     return frame

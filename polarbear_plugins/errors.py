@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "InferenceWarning",
     "InvalidInputError",
     "MissingExtraError",
     "PluginWarning",
@@ -35,6 +36,10 @@ class MissingExtraError(PolarBearError, ImportError):
 
 class PolarBearWarning(UserWarning):
     """Something the user should know about, although the work goes on."""
+
+
+class InferenceWarning(PolarBearWarning):
+    """A posterior is not good enough to decide on."""
 
 
 class PluginWarning(PolarBearWarning):

@@ -36,9 +36,9 @@ class LongFormOptions:
     maximize
         Larger values are better.
     horizon
-        How far runs were watched where no column tells: a number for all runs; ``"last"``, until their own last row;
-        ``"longest"``, until the last row of any run, as when only improvements were logged.  ``None`` is ``"last"``
-        with a warning if runs on one instance end at different times.
+        How far runs were watched, if not as a column tells: a number for all runs; ``"last"``, until their own last
+        row; ``"longest"``, until the last row of any run, as when only improvements were logged.  ``None`` is the
+        column if there is one, otherwise ``"last"`` with a warning if runs on one instance end at different times.
     """
 
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -179,7 +179,10 @@ class _Table:
     def _names(self, role: str, name: str) -> _Names:
         import pandas as pd
 
-        codes, cells = pd.factorize(self._column(name))
+        try:
+            codes, cells = pd.factorize(self._column(name))
+        except TypeError:
+            raise SourceError(f"{self.who}: expected names in {name!r}, got lists or other structures.") from None
         self.refuse(role, codes < 0, "a name")
         texts = [_name_text(cell) for cell in cells]
         self.refuse(role, np.isin(codes, [k for k, text in enumerate(texts) if not text.strip()]), "a name")
@@ -193,7 +196,12 @@ class _Table:
 
         column = self._column(self.options.columns_of(role)[0])
         if column.dtype.kind not in "iuf":
-            numbers = pd.to_numeric(column, errors="coerce") if column.dtype.kind not in "bmMc" else column * np.nan
+            numbers = pd.Series(np.nan, index=column.index)
+            if column.dtype.kind not in "bmMc":
+                try:
+                    numbers = pd.to_numeric(column, errors="coerce")
+                except (OverflowError, TypeError, ValueError) as problem:
+                    raise SourceError(f"{self.who}: expected numbers in {column.name!r} ({problem}).") from None
             self.refuse(role, np.asarray(numbers.isna() & column.notna()), "a number")
             column = numbers
         return column.to_numpy(dtype=np.float64, na_value=np.nan) if column.isna().any() else column.to_numpy()
@@ -242,7 +250,7 @@ def _horizons(
     table: _Table, runs: Sequence[NDArray[np.intp]], times: FloatArray, instance: NDArray[np.intp]
 ) -> list[float]:
     """How far each run was watched."""
-    if table.has("horizon"):
+    if table.has("horizon") and table.options.horizon is None:
         given = table.numbers("horizon")
         table.refuse("horizon", ~np.isfinite(given), "a finite number")
         first = np.empty_like(given)
@@ -281,17 +289,18 @@ def _name_text(cell: object) -> str:
 def _parse_columns(columns: object) -> dict[str, tuple[str, ...]]:
     if isinstance(columns, str):
         pairs = [pair.partition("=") for pair in columns.split(",")]
-        columns = {role.strip(): tuple(names.split("+")) for role, _, names in pairs}
+        columns = {role.strip(): tuple(name.strip() for name in names.split("+")) for role, _, names in pairs}
     if not isinstance(columns, Mapping):
         raise InvalidInputError(f"columns: expected a mapping such as {{'time': 'evaluations'}}, got {columns!r}.")
     parsed: dict[str, tuple[str, ...]] = {}
     for role, names in columns.items():
         if role not in _ROLES:
             raise InvalidInputError(f"columns: a table has no {role!r}. It has {', '.join(_ROLES)}.")
-        parsed[role] = (names,) if isinstance(names, str) else tuple(names)
-        if not all(parsed[role]) or not parsed[role]:
+        listed = [names] if isinstance(names, str) else names
+        if not (isinstance(listed, list | tuple) and listed and all(isinstance(n, str) and n for n in listed)):
             raise InvalidInputError(f"columns: expected the name of a column for {role!r}, got {names!r}.")
-        if len(parsed[role]) > 1 and role in NUMBER_ROLES:
+        parsed[role] = tuple(listed)
+        if len(listed) > 1 and role in NUMBER_ROLES:
             raise InvalidInputError(f"columns: {role!r} is one column, got {', '.join(parsed[role])}.")
     return parsed
 
@@ -308,6 +317,6 @@ def _parse_horizon(horizon: object) -> float | str | None:
     if horizon is None or (isinstance(horizon, str) and horizon in ("last", "longest")):
         return horizon
     try:
-        return as_number(horizon, "horizon")
-    except InvalidInputError:
+        return as_number(float(horizon) if isinstance(horizon, str) else horizon, "horizon")
+    except ValueError:
         raise InvalidInputError(f"horizon: expected a number, 'last' or 'longest', got {horizon!r}.") from None

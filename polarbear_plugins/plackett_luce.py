@@ -27,6 +27,8 @@ __all__ = ["Likelihood", "Statistics", "TieBlock", "helmert", "scores", "statist
 
 # With at most this many algorithms every set there is fits into one table, and ties of any size are only sets.
 _FEW_ALGORITHMS = 12
+# Utilities further below the best count as this far below in sums, which then never vanish.
+_LOWEST = -300.0
 # Larger ties than this are integrated instead of taken apart, where there are more algorithms than that.
 _SMALL_TIE = 8
 
@@ -66,7 +68,7 @@ class Statistics:
     @property
     def algorithms(self) -> int:
         """Number of algorithms."""
-        return self.wins.shape[1]
+        return int(self.wins.shape[1])
 
     def at(self, t: int) -> Statistics:
         """Statistics of a single timepoint."""
@@ -83,9 +85,7 @@ class Statistics:
 
     def weighted(self, weights: FloatArray) -> Statistics:
         """Multiply all counts of a timepoint by its weight."""
-        sets = tuple(
-            (members, counts * weight) for (members, counts), weight in zip(self.sets, weights, strict=True)
-        )
+        sets = tuple((members, counts * weight) for (members, counts), weight in zip(self.sets, weights, strict=True))
         ties = tuple(TieBlock(tie.block, tie.rest, tie.counts * weights) for tie in self.ties)
         return Statistics(self.wins * weights[:, None], sets, ties)
 
@@ -171,7 +171,8 @@ class _SetCounter:
             distinct, inverse = np.unique(keys[here], return_inverse=True)
             packed = distinct.view(np.uint8).reshape(distinct.size, -1)
             members = np.unpackbits(packed, axis=-1, count=n).astype(np.float64)
-            sets.append((members, np.bincount(inverse.ravel(), counts[here], minlength=distinct.size)))
+            total: FloatArray = np.bincount(inverse.ravel(), counts[here], minlength=distinct.size).astype(np.float64)
+            sets.append((members, total))
         return tuple(sets)
 
 
@@ -186,7 +187,8 @@ def _distinct_ties(
     packed = np.packbits(np.concatenate([block, rest], axis=-1), axis=-1)
     keys = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    total = np.bincount(inverse.ravel() * timepoints + timepoint, counts, minlength=first.size * timepoints)
+    places = inverse.ravel() * timepoints + timepoint
+    total: FloatArray = np.bincount(places, counts, minlength=first.size * timepoints).astype(np.float64)
     for row, sums in zip(first, total.reshape(first.size, timepoints), strict=True):
         yield np.flatnonzero(block[row]), np.flatnonzero(rest[row]), sums
 
@@ -241,11 +243,11 @@ class Likelihood:
     def value(self, x: FloatArray) -> FloatArray:
         """Log-likelihood at ``x[..., timepoint, algorithm]``, summed over the timepoints."""
         shifted = x - x.max(axis=-1, keepdims=True)
-        theta = np.exp(shifted)
-        value: FloatArray = np.einsum("...ta,ta->...", shifted, self.wins)
+        theta = np.exp(np.maximum(shifted, _LOWEST))
+        value: FloatArray = shifted.reshape(*x.shape[:-2], -1) @ self.wins.ravel()
         for block in self.blocks:
-            sums = theta[..., block.timepoints, :] @ block.members.T
-            value -= np.einsum("...ts,ts->...", np.log(sums, out=sums), block.counts)
+            sums = _set_sums(theta, block)
+            value -= np.log(sums, out=sums).reshape(*x.shape[:-2], -1) @ block.counts.ravel()
         for tie in self.ties:
             for t in np.flatnonzero(tie.counts):
                 value -= tie.counts[t] * tie_value(shifted[..., t, :], tie.block, tie.rest)
@@ -254,13 +256,13 @@ class Likelihood:
     def gradient(self, x: FloatArray) -> FloatArray:
         """Gradient at ``x[..., timepoint, algorithm]``, of the same shape."""
         shifted = x - x.max(axis=-1, keepdims=True)
-        theta = np.exp(shifted)
-        gradient = np.empty_like(theta)
+        theta = np.exp(np.maximum(shifted, _LOWEST))
+        gradient: FloatArray = np.empty_like(theta)
         for block in self.blocks:
-            part = theta[..., block.timepoints, :]
-            sums = part @ block.members.T
+            sums = _set_sums(theta, block)
             np.divide(block.counts, sums, out=sums)
-            gradient[..., block.timepoints, :] = -part * (sums @ block.members)
+            pulls = (sums.reshape(-1, len(block.members)) @ block.members).reshape(*sums.shape[:-1], -1)
+            gradient[..., block.timepoints, :] = -theta[..., block.timepoints, :] * pulls
         gradient += self.wins
         for tie in self.ties:
             for t in np.flatnonzero(tie.counts):
@@ -270,7 +272,7 @@ class Likelihood:
     def information(self, x: FloatArray) -> FloatArray:
         """Negative second derivative at ``x[timepoint, algorithm]``, ``[timepoint, algorithm, algorithm]``."""
         shifted = x - x.max(axis=-1, keepdims=True)
-        theta = np.exp(shifted)
+        theta = np.exp(np.maximum(shifted, _LOWEST))
         timepoints, n = x.shape
         information = np.empty((timepoints, n, n))
         for block in self.blocks:
@@ -288,6 +290,13 @@ class Likelihood:
             for t in np.flatnonzero(tie.counts):
                 information[t] += tie.counts[t] * tie_hessian(shifted[t], tie.block, tie.rest)
         return information
+
+
+def _set_sums(theta: FloatArray, block: _Block) -> FloatArray:
+    """Ratings of the sets of a block, ``[..., timepoint, set]``, by one matrix product."""
+    part = theta[..., block.timepoints, :]
+    sums = part.reshape(-1, part.shape[-1]) @ block.members.T
+    return sums.reshape(*part.shape[:-1], -1)
 
 
 def _blocks(statistics: Statistics) -> list[_Block]:
@@ -309,7 +318,7 @@ def _blocks(statistics: Statistics) -> list[_Block]:
         for t in range(start, stop):
             places = [position[key] for key in keys[t]]
             members[places] = statistics.sets[t][0]
-            counts[t - start, places] = statistics.sets[t][1]
+            np.add.at(counts[t - start], places, statistics.sets[t][1])  # the prior may repeat a set
         blocks.append(_Block(slice(start, stop), members, counts))
         start = stop
     return blocks

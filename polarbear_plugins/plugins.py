@@ -66,13 +66,15 @@ class Plugins:
 
         :raises InvalidInputError: it implements no hook, a hook that does not exist, or one with wrong arguments.
         """
+        if self.manager.has_plugin(name) or self.manager.is_registered(plugin):
+            raise InvalidInputError(f"plugin {name!r}: there is one of that name already, or the same under another.")
         try:
             self.manager.register(plugin, name)
             self.manager.check_pending()
         except (pluggy.PluginValidationError, ValueError) as problem:
-            if self.manager.get_plugin(name) is plugin:
+            if self.manager.is_registered(plugin):
                 self.manager.unregister(plugin)
-            # Unknown hooks leave an entry behind that would fail the check of every later plugin.
+            # What an unknown hook leaves behind is no hook of ours.
             for hook in [hook for hook in vars(self.manager.hook) if not hasattr(hookspecs, hook)]:
                 if not hook.startswith("_"):
                     delattr(self.manager.hook, hook)
@@ -107,25 +109,25 @@ class Plugins:
                 stacklevel=3,
             )
 
-    def read_trajectories(self, source: object, **options: object) -> Iterable[Trajectory]:
+    def read_trajectories(self, source: object, /, **options: object) -> Iterable[Trajectory]:
         """Ask the adapters for the trajectories in a source; see :func:`polarbear_plugins.read_trajectories`."""
         result = self.manager.hook.polarbear_read_trajectories(source=source, options=options)
         found: Iterable[Trajectory] = self._known(result, "polarbear_read_trajectories", "source", source)
         return found
 
-    def suite(self, name: str, **options: object) -> Suite:
+    def suite(self, name: str, /, **options: object) -> Suite:
         """Make the suite of a registered name."""
         result = self.manager.hook.polarbear_suite(name=name, options=options)
         suite: Suite = self._known(result, "polarbear_suite", "suite", name)
         return suite
 
-    def portfolio(self, name: str, **options: object) -> tuple[Algorithm, ...]:
+    def portfolio(self, name: str, /, **options: object) -> tuple[Algorithm, ...]:
         """Make the algorithms of a registered name."""
         result = self.manager.hook.polarbear_portfolio(name=name, options=options)
         algorithms: Sequence[Algorithm] = self._known(result, "polarbear_portfolio", "portfolio", name)
         return as_portfolio(algorithms)
 
-    def executor(self, address: str, **options: object) -> Executor:
+    def executor(self, address: str, /, **options: object) -> Executor:
         """Connect to the executor at an address."""
         result = self.manager.hook.polarbear_executor(address=address, options=options)
         executor: Executor = self._known(result, "polarbear_executor", "executor", address)
@@ -136,11 +138,13 @@ class Plugins:
         if result is not None:
             return result
         asked = [f"{plugin.name} ({plugin.hooks[hook]})" for plugin in self.installed if hook in plugin.hooks]
-        name = repr(asked_for)
-        if hook == "polarbear_read_trajectories" and isinstance(asked_for, str | Path) and "://" not in str(asked_for):
-            name += "" if Path(asked_for).exists() else " (there is no such file)"
+        if isinstance(asked_for, str | Path):
+            name = repr(str(asked_for))
+            name += " (there is no such file)" if what == "source" and _is_missing_file(str(asked_for)) else ""
+        else:
+            name = f"of type {type(asked_for).__name__}"
         raise UnknownNameError(
-            f"No plugin knows the {what} {name if len(name) <= 80 else type(asked_for).__name__}. "
+            f"No plugin knows the {what} {name}. "
             f"Asked: {'; '.join(asked) or 'nobody, since no plugin provides any'}."
             + (f" Could not be asked: {', '.join(plugin.name for plugin in self.failed)}." if self._failed else "")
         )
@@ -169,7 +173,7 @@ def load_plugins(entry_points: Iterable[importlib.metadata.EntryPoint] | None = 
     return plugins
 
 
-def read_trajectories(source: object, *, plugins: Plugins | None = None, **options: object) -> Iterable[Trajectory]:
+def read_trajectories(source: object, /, *, plugins: Plugins | None = None, **options: object) -> Iterable[Trajectory]:
     """Trajectories from a file, a folder, a data frame, a study: whatever an installed adapter reads.
 
     Parameters
@@ -196,6 +200,13 @@ def read_trajectories(source: object, *, plugins: Plugins | None = None, **optio
     [Trajectory(algorithm='csa', instance='1', seed=0, 2 steps to 2.5 at time 5, watched until 5)]
     """
     return (plugins or load_plugins()).read_trajectories(source, **options)
+
+
+def _is_missing_file(path: str) -> bool:
+    try:
+        return "://" not in path and not Path(path).exists()
+    except (OSError, ValueError):  # no file can have such a name
+        return True
 
 
 def _first_line(function: object) -> str:

@@ -107,7 +107,7 @@ class Posterior:
         return pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index)
 
     def to_arviz(self) -> Any:
-        """The draws as ArviZ inference data (needs the extra ``pymc``)."""
+        """Give the draws as ArviZ inference data (needs the extra ``pymc``)."""
         arviz = require("arviz", extra="pymc", who="Posterior.to_arviz")
         data = {"rating": self.ratings[None], **{name: draws[None] for name, draws in self.hyperparameters.items()}}
         return arviz.from_dict(
@@ -128,13 +128,9 @@ class Posterior:
             "hyperparameters": list(self.hyperparameters),
         }
         with path.open("wb") as file:
-            np.savez_compressed(
-                file,
-                about=np.array(json.dumps(about)),
-                timepoints=self.timepoints,
-                log_ratings=self.log_ratings,
-                **{f"hyperparameter_{name}": draws for name, draws in self.hyperparameters.items()},
-            )
+            arrays: dict[str, Any] = {f"hyperparameter_{name}": draws for name, draws in self.hyperparameters.items()}
+            arrays |= {"timepoints": self.timepoints, "log_ratings": self.log_ratings}
+            np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
         return path
 
     @classmethod
@@ -151,7 +147,7 @@ class Posterior:
                 )
                 hyperparameters = {name: arrays[f"hyperparameter_{name}"] for name in about["hyperparameters"]}
             known = {field.name for field in fields(Diagnostics)}
-            diagnostics = {
+            diagnostics: dict[str, Any] = {
                 name: tuple(value) if isinstance(value, list) else value
                 for name, value in about["diagnostics"].items()
                 if name in known

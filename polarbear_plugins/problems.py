@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.spaces import Configuration, ConfigurationSpace
 from polarbear_plugins.trajectories import Trajectory
-from polarbear_plugins.validation import FloatArray, as_name
+from polarbear_plugins.validation import FloatArray, as_name, as_whole_number
 
 __all__ = [
     "Algorithm",
@@ -77,8 +77,8 @@ class Identity:
         try:
             data = json.loads(text)
             return cls(data["name"], data["parameters"])
-        except (KeyError, TypeError, ValueError) as problem:
-            raise InvalidInputError(f"Not the identity of a problem: {text[:80]!r} ({problem}).") from None
+        except (KeyError, TypeError, ValueError, RecursionError) as problem:
+            raise InvalidInputError(f"Not the identity of a problem: {str(text)[:80]!r} ({problem}).") from None
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -206,7 +206,10 @@ class GivenSuite:
         self.name = name
         self._problems: dict[str, Problem] = {}
         for position, problem in enumerate(problems):
-            built = problem if isinstance(problem, Problem) else GivenProblem(_identity_of(problem, position), problem)
+            if isinstance(problem, Problem) and isinstance(problem.identity, Identity):
+                built: Problem = problem
+            else:
+                built = GivenProblem(_identity_of(problem, position), problem)
             if built.identity.name in self._problems:
                 raise InvalidInputError(
                     f"Two problems of the list are called {built.identity.name!r}; names must differ."
@@ -215,6 +218,7 @@ class GivenSuite:
 
     def identities(self, seed: int, /) -> Iterator[Identity]:
         """Draw each problem once."""
+        seed = as_whole_number(seed, "seed", at_least=0)
         problems = list(self._problems.values())
         for position in np.random.default_rng(seed).permutation(len(problems)):
             yield problems[position].identity
@@ -236,13 +240,17 @@ class SampledSuite:
 
     def identities(self, seed: int, /) -> Iterator[Identity]:
         """Draw problems for ever; each has a random stream of its own."""
+        seed = as_whole_number(seed, "seed", at_least=0)
         for index in itertools.count():
             yield Identity(f"{seed}-{index}", {"seed": seed, "index": index})
 
     def build(self, identity: Identity, /) -> Problem:
         """Call the function with the random stream of that identity."""
         try:
-            stream = [int(identity.parameters["seed"]), int(identity.parameters["index"])]
+            stream = [
+                as_whole_number(identity.parameters[key], f"{key} of {identity.name!r}", at_least=0)
+                for key in ("seed", "index")
+            ]
         except KeyError as missing:
             raise InvalidInputError(f"identity {identity.name!r} has no {missing}; it was not drawn here.") from None
         return GivenProblem(identity, self._sample(np.random.default_rng(stream)))
@@ -285,7 +293,12 @@ def as_portfolio(algorithms: Mapping[str, RunFunction] | Iterable[Algorithm]) ->
             FunctionAlgorithm(as_name(name, "name of an algorithm"), function) for name, function in algorithms.items()
         )
     else:
-        portfolio = tuple(algorithms)
+        try:
+            portfolio = tuple(algorithms)
+        except TypeError:
+            raise InvalidInputError(
+                f"A portfolio is a registered name, functions by name or a list of algorithms; got {algorithms!r}."
+            ) from None
         for algorithm in portfolio:
             if not isinstance(algorithm, Algorithm):
                 raise InvalidInputError(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypeAlias, TypeVar, get_args
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.ranks import RankArray, ranks_of
 from polarbear_plugins.timepoints import as_timepoints
-from polarbear_plugins.validation import FloatArray, as_name, as_number
+from polarbear_plugins.validation import FloatArray, as_array, as_name, as_number
 
 __all__ = ["RankingTable", "Repetitions", "check_comparable"]
 
@@ -98,10 +98,7 @@ class RankingTable:
                 [1, 2]]], dtype=int16)
         """
         table = cls(algorithms, timepoints, repetitions=repetitions, tolerance=tolerance)
-        try:
-            array: FloatArray = np.array(values, dtype=np.float64)
-        except (TypeError, ValueError) as problem:
-            raise InvalidInputError(f"values: expected numbers ({problem}).") from None
+        array = as_array(values, "values")
         shape = ("instances", table.timepoints.size, len(table.algorithms))
         if array.ndim != 3 or array.shape[1:] != shape[1:]:
             raise InvalidInputError(
@@ -110,7 +107,7 @@ class RankingTable:
             )
         if not len(array):
             raise InvalidInputError("values: expected at least one instance, got none.")
-        names = range(len(array)) if instances is None else instances
+        names: Sequence[str | int] = range(len(array)) if instances is None else list(instances)
         if len(names) != len(array):
             raise InvalidInputError(f"instances: {len(names)} names for {len(array)} rows of values.")
         table = table.extended(
@@ -123,6 +120,8 @@ class RankingTable:
 
     def extended(self, values: FloatArray, instances: Sequence[str], weights: FloatArray | None = None) -> RankingTable:
         """Append rows of minimised values, an instance name for each; ranks only the new rows."""
+        if values.shape != (len(instances), self.timepoints.size, len(self.algorithms)):
+            raise InvalidInputError(f"values of the shape {list(values.shape)} do not fit {len(instances)} rows here.")
         return self._appended(values, ranks_of(values, self.tolerance), instances, weights)
 
     def append(self, block: RankingTable) -> RankingTable:
@@ -216,6 +215,13 @@ class RankingTable:
             and np.array_equal(self.values, other.values, equal_nan=True)
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without the room to grow, and with a read-only grid again.
+        empty = (self.algorithms, self.timepoints, self.repetitions, self.tolerance)
+        given = self._store.weights[: self._rows]
+        rows = [self._store.names[index] for index in self.instance_index]
+        return _rebuilt, (*empty, np.array(self.values), rows, np.array(given))
+
     __hash__ = None  # type: ignore[assignment]  # compared by its contents, which may be large
 
     def __repr__(self) -> str:
@@ -223,6 +229,19 @@ class RankingTable:
             f"RankingTable({len(self.algorithms)} algorithms, timepoints {_span(self.timepoints)}, "
             f"{self._instances} instances in {self._rows} rows)"
         )
+
+
+def _rebuilt(
+    algorithms: Sequence[str],
+    timepoints: FloatArray,
+    repetitions: Repetitions,
+    tolerance: float,
+    values: FloatArray,
+    instances: Sequence[str],
+    weights: FloatArray,
+) -> RankingTable:
+    empty = RankingTable(algorithms, timepoints, repetitions=repetitions, tolerance=tolerance)
+    return empty.extended(values, instances, weights)
 
 
 class _Store:
@@ -269,8 +288,8 @@ def check_comparable(table: RankingTable) -> None:
 
 
 def _as_algorithms(algorithms: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(algorithms, str):
-        raise InvalidInputError(f"algorithms: expected a list of names, got the text {algorithms!r}.")
+    if isinstance(algorithms, str) or not isinstance(algorithms, Iterable):
+        raise InvalidInputError(f"algorithms: expected a list of names, got {algorithms!r}.")
     names = tuple(as_name(name, f"algorithms[{place}]") for place, name in enumerate(algorithms))
     if len(set(names)) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -284,13 +303,13 @@ def _as_algorithms(algorithms: Sequence[str]) -> tuple[str, ...]:
 
 
 def _as_repetitions(repetitions: str) -> Repetitions:
-    if repetitions not in get_args(Repetitions):
+    if str(repetitions) not in get_args(Repetitions):
         raise InvalidInputError(f'repetitions: expected "weight" or "independent", got {repetitions!r}.')
     return repetitions  # type: ignore[return-value]
 
 
 def _as_weights(weights: ArrayLike, rows: int) -> FloatArray:
-    array = np.asarray(weights, dtype=np.float64)
+    array = as_array(weights, "weights")
     if array.shape != (rows,):
         raise InvalidInputError(f"weights: expected one for each of {rows} rows, got the shape {list(array.shape)}.")
     if not (np.isfinite(array) & (array > 0)).all():

@@ -72,7 +72,7 @@ def _by_sorting(values: FloatArray, tolerance: float, ranks: RankArray) -> None:
     else:
         best = ordered[:, 0]
         for k in range(1, ordered.shape[1]):
-            with np.errstate(invalid="ignore"):  # inf - inf: equal, not worse
+            with np.errstate(invalid="ignore", over="ignore"):  # inf - inf: equal, not worse
                 worse = ordered[:, k] - best > tolerance
             best = np.where(worse, ordered[:, k], best)
             place[:, k] = np.where(worse, k + 1, place[:, k - 1])

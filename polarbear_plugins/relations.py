@@ -77,7 +77,7 @@ def compare(posterior: Posterior, epsilon: float = 0.05) -> Relations:
     _, timepoints, n = draws.shape
     # A win probability within epsilon of 1/2 is a difference of log-ratings within this.
     width = math.log((0.5 + epsilon) / (0.5 - epsilon))
-    better = np.full((timepoints, n, n), 0.5)
+    better = np.zeros((timepoints, n, n))
     equivalent = np.ones((timepoints, n, n))
     anytime = np.zeros((n, n)) if posterior.joint else None
     for i in range(n):
@@ -90,6 +90,4 @@ def compare(posterior: Posterior, epsilon: float = 0.05) -> Relations:
             equivalent[:, i, j] = equivalent[:, j, i] = (np.abs(difference) <= width).mean(axis=0)
             if anytime is not None:
                 anytime[i, j], anytime[j, i] = above.all(axis=1).mean(), below.all(axis=1).mean()
-    return Relations(
-        posterior.algorithms, posterior.timepoints, epsilon, better, equivalent, posterior.prior, anytime
-    )
+    return Relations(posterior.algorithms, posterior.timepoints, epsilon, better, equivalent, posterior.prior, anytime)

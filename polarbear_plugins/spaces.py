@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.validation import as_number, as_whole_number
 
 __all__ = ["Categorical", "Condition", "Configuration", "ConfigurationSpace", "Float", "Integer", "Parameter", "Value"]
 
@@ -50,11 +51,15 @@ class Integer:
     log: bool = False
 
     def __post_init__(self) -> None:
+        for bound in (self.lower, self.upper):
+            if abs(as_whole_number(bound, "The bound of an integer parameter")) >= 2**62:
+                raise InvalidInputError(f"The bound of an integer parameter must be below 2**62, got {bound}.")
         _check_bounds(self.lower, self.upper, self.log)
 
     def accepts(self, value: object) -> bool:
         """Tell whether the value is whole and lies in the range."""
-        return isinstance(value, int) and not isinstance(value, bool) and self.lower <= value <= self.upper
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        return whole and bool(self.lower <= value <= self.upper)  # type: ignore[operator]
 
     def sample(self, rng: np.random.Generator) -> int:
         """Draw a value uniformly, on the log scale if ``log``."""
@@ -176,6 +181,9 @@ class ConfigurationSpace:
     def __hash__(self) -> int:
         return hash((frozenset(self.parameters.items()), frozenset(self.conditions)))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ConfigurationSpace, (dict(self.parameters), self.conditions)
+
     def __repr__(self) -> str:
         return f"ConfigurationSpace({dict(self.parameters)!r}, {list(self.conditions)!r})"
 
@@ -198,7 +206,8 @@ class ConfigurationSpace:
 
 
 def _check_bounds(lower: float, upper: float, log: bool) -> None:
-    if not (math.isfinite(lower) and math.isfinite(upper) and lower <= upper):
+    lower, upper = (as_number(bound, "The bound of a parameter") for bound in (lower, upper))
+    if not (lower <= upper and math.isfinite(upper - lower)):
         raise InvalidInputError(f"A parameter needs finite bounds with lower <= upper, got {lower!r} and {upper!r}.")
     if log and lower <= 0:
         raise InvalidInputError(f"A parameter on the log scale needs a positive lower bound, got {lower!r}.")

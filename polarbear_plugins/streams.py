@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -13,7 +14,7 @@ from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.rankings import RankingTable, Repetitions, check_comparable
 from polarbear_plugins.timepoints import as_timepoints, log_timepoints
 from polarbear_plugins.trajectories import Trajectory, sample_staircase
-from polarbear_plugins.validation import FloatArray, as_whole_number
+from polarbear_plugins.validation import FloatArray, as_name, as_whole_number
 
 __all__ = ["RankingStream", "default_timepoints", "natural_key", "rank", "stream_rankings"]
 
@@ -58,26 +59,26 @@ def rank(
             [2, 1],
             [1, 2]]], dtype=int16)
     """
+    wanted = None if algorithms is None else {as_name(name, "algorithms") for name in algorithms}
+    chosen: Iterator[Trajectory] = (_checked(run) for run in trajectories)
+    if wanted is not None:
+        chosen = (run for run in chosen if run.algorithm in wanted)
     if timepoints is None:
-        trajectories = list(trajectories)
-        timepoints = default_timepoints(trajectories)
+        runs = list(chosen)
+        timepoints = default_timepoints(runs) if runs else [1.0]
+        chosen = iter(runs)
     grid = as_timepoints(timepoints)
-    wanted = None if algorithms is None else set(algorithms)
     instances: dict[str, InstanceRuns] = {}
     first, last = np.inf, -np.inf
-    for trajectory in trajectories:
-        _check_type(trajectory)
-        if wanted is None or trajectory.algorithm in wanted:
-            _keep(instances.setdefault(trajectory.instance, {}), trajectory, grid)
-            first = min(first, trajectory.times[0] if trajectory.times.size else np.inf)
-            last = max(last, trajectory.horizon)
+    for trajectory in chosen:
+        _keep(instances.setdefault(trajectory.instance, {}), trajectory, grid)
+        first = min(first, _first_value(trajectory))
+        last = max(last, trajectory.horizon)
     found = {name for runs in instances.values() for name in runs}
+    if wanted is not None and wanted - found:
+        raise InvalidInputError(f"algorithms: there is no trajectory of {', '.join(sorted(wanted - found))}.")
     if not found:
         raise InvalidInputError("There are no trajectories to rank.")
-    if wanted is not None and wanted - found:
-        raise InvalidInputError(
-            f"algorithms: no trajectory of {', '.join(sorted(wanted - found))}. There are {', '.join(sorted(found))}."
-        )
     empty = RankingTable(
         sorted(found, key=natural_key) if algorithms is None else algorithms,
         grid,
@@ -132,14 +133,17 @@ class RankingStream:
 
     def add(self, trajectory: Trajectory) -> RankingTable | None:
         """Take a run; return the rankings of its instance if this run completes it."""
-        _check_type(trajectory)
+        _checked(trajectory)
         name = trajectory.instance
         if trajectory.algorithm not in self._empty.algorithms:
             raise InvalidInputError(
                 f"The stream ranks {', '.join(self._empty.algorithms)}; got a trajectory of {trajectory.algorithm!r}."
             )
-        had = len(self._waiting.get(name, {}).get(trajectory.algorithm, ()))
-        if name in self._finished or had == self._runs:
+        if name in self._finished:
+            raise InvalidInputError(
+                f"The rankings of instance {name!r} have been given out already; {trajectory!r} comes too late."
+            )
+        if len(self._waiting.get(name, {}).get(trajectory.algorithm, ())) == self._runs:
             raise InvalidInputError(
                 f"{trajectory.algorithm!r} has had its {self._runs} run(s) on instance {name!r} already; "
                 f"say with runs= how many there are, got one more with seed {trajectory.seed}."
@@ -175,37 +179,38 @@ def stream_rankings(
     See :class:`RankingStream` for the parameters and :meth:`RankingTable.append` for collecting the blocks.
     """
     stream = RankingStream(algorithms, timepoints, runs=runs, repetitions=repetitions, tolerance=tolerance)
-    for trajectory in trajectories:
-        block = stream.add(trajectory)
-        if block is not None:
-            yield block
-    yield from stream.finish()
+    blocks = (stream.add(trajectory) for trajectory in trajectories)
+    return itertools.chain((block for block in blocks if block is not None), stream.finish())
 
 
 def default_timepoints(trajectories: Iterable[Trajectory], count: int = 50) -> FloatArray:
     """Log-spaced timepoints over the time in which every algorithm has values on some instance.
 
-    They are whole where all times are, as with evaluations; then there may be fewer than ``count``.
+    They are whole where all times are, as with evaluations; then there may be fewer than ``count``.  A single timepoint
+    is the last one.
     """
     first: dict[str, float] = {}
     last: dict[str, float] = {}
-    whole = True
+    earliest, whole = np.inf, True
     for trajectory in trajectories:
-        _check_type(trajectory)
-        name = trajectory.algorithm
+        name = _checked(trajectory).algorithm
         last[name] = max(last.get(name, 0.0), trajectory.horizon)
-        positive = trajectory.times[trajectory.times > 0]
-        if positive.size:
-            first[name] = min(first.get(name, np.inf), positive[0])
-            whole = whole and bool((positive == np.rint(positive)).all())
-    if not first:
-        raise InvalidInputError("timepoints: no trajectory has a value after time 0; say which timepoints to compare.")
+        first[name] = min(first.get(name, np.inf), _first_value(trajectory))
+        later = trajectory.times[trajectory.times > 0]
+        earliest = min(earliest, float(later[0]) if later.size else np.inf)
+        whole = whole and bool((later == np.rint(later)).all())
+    if not first or not np.isfinite(max(first.values())):
+        raise InvalidInputError("timepoints: an algorithm never found a value; say which timepoints to compare.")
     start, stop = float(max(first.values())), min(last.values())
+    if start == 0:  # no place on the log scale: the first change after it
+        start = min(earliest, stop / 2)
     if stop <= start:
         raise InvalidInputError(
             f"timepoints: no time suits all algorithms: one has its first value at {start:g}, another was watched "
             f"only until {stop:g}. Say which timepoints to compare."
         )
+    if count == 1:
+        return as_timepoints([stop])
     if whole:
         stop = float(np.floor(stop))
         return log_timepoints(start, stop, min(count, int(min(stop - start, count)) + 1), integer=True)
@@ -221,15 +226,22 @@ def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
     # Digits compare by their number and then as text: no name is too long to be an int.
     parts = re.findall(r"[0-9]+|[^0-9]+", name)
     key = [(0, len(part.lstrip("0")), part.lstrip("0")) if part[0] in "0123456789" else (1, 0, part) for part in parts]
-    return (*key, (2, 0, name))
+    return (*key, (-1, 0, name))
 
 
-def _check_type(trajectory: object) -> None:
+def _checked(trajectory: Trajectory) -> Trajectory:
     if not isinstance(trajectory, Trajectory):
         raise InvalidInputError(
             f"Expected Trajectory objects, got {type(trajectory).__name__}. "
             "polarbear_plugins.read_trajectories turns files and data frames into them."
         )
+    return trajectory
+
+
+def _first_value(trajectory: Trajectory) -> float:
+    """When the run found its first value; infinity if never."""
+    found = np.flatnonzero(trajectory.best < np.inf)
+    return float(trajectory.times[found[0]]) if found.size else np.inf
 
 
 def _keep(runs: InstanceRuns, trajectory: Trajectory, grid: FloatArray) -> None:

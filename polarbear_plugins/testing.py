@@ -61,7 +61,7 @@ def check_adapter(
     for foreign in (object(), 42, f"{_FOREIGN_NAME}.xyz"):
         assert hook(source=foreign, options=_NO_OPTIONS) is None, f"must return None for a foreign source, {foreign!r}"
 
-    before = _fingerprint(source)
+    unchanged = _watch(source)
     trajectories = list(plugins.read_trajectories(source, **options))
     assert trajectories, f"read no trajectory from {source!r}"
     for trajectory in trajectories:
@@ -71,7 +71,7 @@ def check_adapter(
     assert not twice, f"must give each (algorithm, instance, seed) once, gave {sorted(twice)} again"
     again = list(plugins.read_trajectories(source, **options))
     assert _by_key(again) == _by_key(trajectories), "must read the same trajectories when it reads again"
-    assert _fingerprint(source) == before, "must not change its source"
+    assert unchanged(), "must not change its source"
 
     def read(source: object, **more: object) -> list[Trajectory]:
         return list(plugins.read_trajectories(source, **options, **more))
@@ -147,8 +147,11 @@ def check_portfolio(
     """
     plugins = _registered(plugin, "polarbear_portfolio")
     _assert_foreign(plugins.manager.hook.polarbear_portfolio(name=_FOREIGN_NAME, options=_NO_OPTIONS), "portfolio")
+    given = plugins.manager.hook.polarbear_portfolio(name=name, options=options)
+    assert given, "must give at least one algorithm"
+    names = [algorithm.name for algorithm in given]
+    assert len(set(names)) == len(names), f"algorithms must have different names, got {', '.join(names)}"
     portfolio = plugins.portfolio(name, **options)
-    assert portfolio, "must give at least one algorithm"
     first = [algorithm.run(problem, horizon, seed) for algorithm in portfolio]
     for algorithm, run in zip(portfolio, first, strict=True):
         assert isinstance(run, Trajectory), f"{algorithm.name}: run must return a Trajectory, got {run!r}"
@@ -199,7 +202,7 @@ def _registered(plugin: object, hook: str) -> Plugins:
 
 
 def _assert_foreign(result: object, what: str) -> None:
-    assert result is None, f"must return None for a {what} that is not its own, got {result!r}"
+    assert result is None, f"must return None for the {what} of somebody else, got {result!r}"
 
 
 def _assert_refuses(what: str, action: Callable[..., object], *arguments: object, **options: object) -> None:
@@ -207,6 +210,8 @@ def _assert_refuses(what: str, action: Callable[..., object], *arguments: object
         action(*arguments, **options)
     except PolarBearError:
         return
+    except Exception as problem:
+        raise AssertionError(f"must refuse {what} with a PolarBearError, raised {problem!r}") from problem
     raise AssertionError(f"must refuse {what} with a PolarBearError")
 
 
@@ -214,15 +219,20 @@ def _by_key(trajectories: Iterable[Trajectory]) -> dict[tuple[str, str, int], Tr
     return {(run.algorithm, run.instance, run.seed): run for run in trajectories}
 
 
-def _fingerprint(source: object) -> object:
-    """Something that differs when the source was changed, for files, folders and what can be copied."""
+def _watch(source: object) -> Callable[[], bool]:
+    """Look at files, folders and data frames now; the function tells whether they are still the same."""
     if isinstance(source, str | Path) and Path(source).exists():
-        files = [Path(source)] if Path(source).is_file() else sorted(Path(source).rglob("*"))
-        return [(str(file), hashlib.sha256(file.read_bytes()).hexdigest()) for file in files if file.is_file()]
-    try:
-        return repr(copy.deepcopy(source))
-    except Exception:  # what cannot be copied cannot be compared
-        return None
+        before = _digests(Path(source))
+        return lambda: _digests(Path(source)) == before
+    if hasattr(source, "equals"):  # a data frame
+        kept = copy.deepcopy(source)
+        return lambda: bool(source.equals(kept))
+    return lambda: True  # what cannot be compared
+
+
+def _digests(path: Path) -> list[tuple[str, str]]:
+    files = [path] if path.is_file() else sorted(path.rglob("*"))
+    return [(str(file), hashlib.sha256(file.read_bytes()).hexdigest()) for file in files if file.is_file()]
 
 
 def _value_somewhere(problem: Problem) -> float | None:

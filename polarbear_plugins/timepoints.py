@@ -81,8 +81,8 @@ def _whole(grid: FloatArray, who: str) -> FloatArray:
         raise InvalidInputError(
             f"{who}: there are no {grid.size} whole timepoints between {grid[0]:g} and {grid[-1]:g}; ask for fewer."
         )
-    steps = np.arange(grid.size)
-    rounded = np.clip(np.rint(grid), first, last)
+    steps = np.arange(grid.size, dtype=np.float64)
+    rounded = np.clip(np.rint(grid), float(first), float(last))
     apart: FloatArray = np.maximum.accumulate(rounded - steps) + steps
-    whole: FloatArray = np.minimum(apart, last - steps[::-1])  # room for those behind
+    whole: FloatArray = np.minimum(apart, float(last) - steps[::-1])  # room for those behind
     return whole

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -125,8 +126,10 @@ class Trajectory:
         best = np.fmin.accumulate(-observed if maximize else observed)
         best[np.isnan(best)] = np.inf
         improved = best < np.concatenate(([np.inf], best[:-1]))
-        if horizon is None and clock.size:
-            horizon = clock[-1]
+        if clock.size:
+            horizon = clock[-1] if horizon is None else as_number(horizon, f"{who}: horizon")
+            if horizon < clock[-1]:
+                raise InvalidInputError(f"{who}: horizon {horizon:g} lies before the last time {clock[-1]:g}.")
         return cls(
             algorithm=algorithm,
             instance=instance,
@@ -135,6 +138,11 @@ class Trajectory:
             best=best[improved],
             horizon=horizon,
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, so that the arrays of a copy are read-only again.
+        fields = (self.algorithm, self.instance, self.seed, self.times, self.best, self.horizon)
+        return _rebuilt, fields
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Trajectory):
@@ -159,6 +167,12 @@ class Trajectory:
             f"Trajectory(algorithm={self.algorithm!r}, instance={self.instance!r}, seed={self.seed}, "
             f"{end}, watched until {self.horizon:g})"
         )
+
+
+def _rebuilt(
+    algorithm: str, instance: str, seed: int, times: FloatArray, best: FloatArray, horizon: float
+) -> Trajectory:
+    return Trajectory(algorithm=algorithm, instance=instance, seed=seed, times=times, best=best, horizon=horizon)
 
 
 def best_at(trajectory: Trajectory, timepoints: ArrayLike) -> FloatArray:
@@ -193,7 +207,7 @@ def _check_best(best: FloatArray, times: FloatArray, who: str) -> FloatArray:
     if worse.any():
         place = int(np.argmax(worse))
         raise InvalidInputError(
-            f"{who}: the best value so far cannot grow, got {best[place]:g} after {filled[place]:g} at time "
+            f"{who}: the best value so far cannot grow, got {best[place]:.17g} after {filled[place]:.17g} at time "
             f"{times[place]:g}. Use Trajectory.from_evaluations for the values of single evaluations, "
             "with maximize=True if larger is better."
         )

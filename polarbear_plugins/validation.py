@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear_plugins.errors import InvalidInputError
 
-__all__ = ["FloatArray", "as_name", "as_number", "as_vector", "as_whole_number", "check_times"]
+__all__ = ["FloatArray", "as_array", "as_name", "as_number", "as_vector", "as_whole_number", "check_times"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -28,15 +28,21 @@ def as_name(name: object, what: str) -> str:
     return text
 
 
-def as_vector(values: ArrayLike, what: str) -> FloatArray:
-    """Copy numbers into a read-only vector."""
+def as_array(values: ArrayLike, what: str) -> FloatArray:
+    """Copy numbers into an array."""
     try:
         given = np.asarray(values)
         if given.dtype.kind in "USmM":  # numpy would read text and dates as numbers
             raise TypeError(f"they are of type {given.dtype}")
-        vector: FloatArray = np.array(given, dtype=np.float64)
+        array: FloatArray = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as problem:
         raise InvalidInputError(f"{what}: expected numbers, got {_short(values)} ({problem}).") from None
+    return array
+
+
+def as_vector(values: ArrayLike, what: str) -> FloatArray:
+    """Copy numbers into a read-only vector."""
+    vector = as_array(values, what)
     if vector.ndim != 1:
         raise InvalidInputError(f"{what}: expected a list of numbers, got an array of shape {vector.shape}.")
     vector.flags.writeable = False
@@ -46,7 +52,7 @@ def as_vector(values: ArrayLike, what: str) -> FloatArray:
 def as_number(value: object, what: str) -> float:
     """Check a finite number."""
     try:
-        number = float(value)  # type: ignore[arg-type]
+        number = math.nan if isinstance(value, str | bool) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):

@@ -16,7 +16,7 @@ def win_shares(table: RankingTable) -> FloatArray:
     """Share of the instances on which each algorithm is best, at each timepoint.
 
     The plug-in estimate of the ratings: how often an algorithm ranks first among those present, a tie for the first
-    place split evenly, rows weighted as the table says.  ``nan`` where an algorithm was never observed.
+    place split evenly, rows weighted as the table says.  ``nan`` where an algorithm was never compared.
 
     Returns
     -------
@@ -28,10 +28,11 @@ def win_shares(table: RankingTable) -> FloatArray:
     >>> win_shares(table)
     array([[0.75, 0.25]])
     """
-    first = (table.ranks == 1).astype(np.float64)
+    compared = np.count_nonzero(table.ranks, axis=-1, keepdims=True) > 1  # who is alone neither wins nor loses
+    first = ((table.ranks == 1) & compared).astype(np.float64)
     first /= np.maximum(first.sum(axis=-1, keepdims=True), 1.0)
     weights = table.weights
-    observed = np.einsum("r,rta->ta", weights, table.ranks > 0)
+    observed = np.einsum("r,rta->ta", weights, (table.ranks > 0) & compared)
     shares: FloatArray = np.full(observed.shape, np.nan)
     np.divide(np.einsum("r,rta->ta", weights, first), observed, out=shares, where=observed > 0)
     return shares
@@ -52,6 +53,6 @@ def observed_dominators(table: RankingTable) -> Mapping[str, str]:
         margin = (shares - shares[:, [loser]]).min(axis=0)  # nan where they were not both observed: no dominance
         margin = np.where(np.isnan(margin), -1.0, margin)
         winner = int(np.argmax(margin))
-        if margin[winner] > 0:
+        if margin[winner] > 1e-9:  # more than rounding
             dominators[name] = table.algorithms[winner]
     return dominators

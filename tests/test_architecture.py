@@ -23,6 +23,12 @@ LAYERS = [
     {"hookspecs"},
     {"plugins"},
     {"testing"},
+    {"tie_blocks"},
+    {"plackett_luce"},
+    {"priors"},
+    {"posterior"},
+    {"relations"},
+    {"inference"},
     {"adapters", "integrations"},
     {"cli"},
 ]

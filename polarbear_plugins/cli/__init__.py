@@ -39,8 +39,8 @@ class _Group(click.Group):
                 raise _Failure(" ".join(str(problem).split())) from None
 
 
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="polarbear-plugins")
+@click.group("polarbear", cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="polarbear-plugins", prog_name="polarbear")
 def main() -> None:
     """Find out which optimization algorithms are worth keeping when the later budget is unknown."""
 

@@ -20,6 +20,8 @@ from polarbear_plugins.win_shares import observed_dominators, win_shares
 
 __all__ = ["analyze"]
 
+_MOST_TIMEPOINTS = 10_000
+
 
 @click.command()
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
@@ -136,8 +138,10 @@ def _grid(timepoints: str, runs: Sequence[Trajectory]) -> FloatArray | list[floa
         ) from None
     if len(numbers) > 1:
         return numbers
-    if not numbers[0].is_integer() or numbers[0] < 1:
-        raise InvalidInputError(f"--timepoints: expected a whole number of timepoints, got {timepoints!r}.")
+    if not numbers[0].is_integer() or not 1 <= numbers[0] <= _MOST_TIMEPOINTS:
+        raise InvalidInputError(
+            f"--timepoints: expected a whole number of timepoints up to {_MOST_TIMEPOINTS}, got {timepoints!r}."
+        )
     return default_timepoints(runs, int(numbers[0]))
 
 

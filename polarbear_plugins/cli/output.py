@@ -28,8 +28,8 @@ def print_json(data: object) -> None:
 
 def console() -> Console:
     """Make a console that neither colours nor cuts what is piped, and takes text from data as it is."""
-    out = Console(highlight=False, markup=False)
-    return out if out.is_terminal else Console(highlight=False, markup=False, width=200)
+    out = Console(highlight=False, markup=False, emoji=False)
+    return out if out.is_terminal else Console(highlight=False, markup=False, emoji=False, width=200)
 
 
 def text_table(*columns: str) -> Table:

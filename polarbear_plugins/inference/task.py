@@ -34,6 +34,8 @@ class Task:
         Where all random choices come from.
     start
         The ``state`` of an earlier posterior, if there is one that fits.
+    evidence_shift
+        What to add to the log-evidence of hyperparameters, given the factor of a temporal prior.
     """
 
     statistics: Statistics
@@ -42,6 +44,7 @@ class Task:
     draws: int
     seed: np.random.SeedSequence
     start: Any = None
+    evidence_shift: Callable[[FloatArray], float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,9 +75,8 @@ def check_positive(value: object, what: str) -> float:
 
 def check_pair(pair: object, what: str, *, positive_first: bool = False) -> tuple[float, float]:
     """Check the two parameters of a hyperprior, the second one positive."""
-    try:
-        first, second = pair  # type: ignore[misc]
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"{what}: expected two numbers, got {pair!r}.") from None
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise InvalidInputError(f"{what}: expected two numbers, got {pair!r}.")
+    first, second = pair
     check = check_positive if positive_first else as_number
     return check(first, what), check_positive(second, what)

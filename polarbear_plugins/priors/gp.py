@@ -165,7 +165,7 @@ class HilbertSpaceGaussianProcess(_Process):
     def factor(self, phi: Numeric, time: FloatArray, xp: Any = np, /) -> Numeric:
         """Basis functions scaled by the square root of the spectral density at their frequency."""
         half = 0.5 * self.boundary
-        frequency = np.arange(1, self.basis + 1) * math.pi / (2 * half)
+        frequency: FloatArray = np.arange(1.0, self.basis + 1) * math.pi / (2 * half)
         functions = np.sin(frequency * (time[:, None] - 0.5 + half)) / math.sqrt(half)
         return xp.exp(phi[0]) * functions * xp.sqrt(self._spectral_density(frequency, xp.exp(phi[1]), xp))
 

@@ -1,0 +1,183 @@
+"""How much the rankings of a run repeat over time, and what that does to the posterior.
+
+The likelihood multiplies the rankings of all timepoints as if they were independent.  They come from the same runs:
+what one timepoint says, the next says again.  A prior that pools over time then takes repetition for evidence, and
+noise that persists for change.  Two corrections undo this, both from the correlation ``R`` over time of the scores
+(gradients) of single instances.
+
+Weights.  For each timepoint a weight is found such that the variance which the weighted posterior claims equals the
+variance that its mean has.  With ``B`` the posterior covariance of a latent function, ``w`` the information at each
+timepoint and ``k`` the weights, the share of the data in the claimed variance at ``t`` is ``sum_u k_u w_u B_tu^2``; in
+the actual variance it is ``sum_uv k_u k_v sqrt(w_u w_v) R_uv B_tu B_tv``.  Independent rankings have the weight 1.
+
+Hyperparameters.  Weighted evidence knows less than there is about how fast ratings change: what all instances repeat is
+known well from one timepoint to the next.  The evidence of the hyperparameters is therefore shifted by the difference
+between two Gaussian approximations of it, with correlated and with weighted observations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+
+from polarbear_plugins.inference.task import Task
+from polarbear_plugins.inference.temporal import Modes, WarmStart, find_centre
+from polarbear_plugins.plackett_luce import Likelihood, helmert, scores
+from polarbear_plugins.rankings import RankingTable
+from polarbear_plugins.validation import FloatArray
+
+__all__ = ["Correction", "balanced_weights", "correct_dependence", "score_correlation"]
+
+_ROUNDS = 4
+_SMALLEST_WEIGHT = 1e-3
+# The correlation is estimated from the instances at hand and errs to both sides, while a weight too large costs more
+# coverage than one too small gains: weights below 1 are lowered a little (benchmarks/dependence.py).
+_CAUTION = 1.1
+_LARGEST_STEP_CORRELATION = 0.999
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What the rankings of each timepoint count, and by how much to shift the log-evidence given a prior's factor."""
+
+    weights: FloatArray
+    evidence_shift: Callable[[FloatArray], float]
+
+
+def correct_dependence(task: Task, table: RankingTable) -> Correction:
+    """Estimate how the rankings of a run repeat over time, and correct for it."""
+    likelihood, basis = Likelihood(task.statistics), helmert(len(table.algorithms))
+    corrected, start = task, None
+    weights = np.ones(table.timepoints.size)
+    for _ in range(_ROUNDS):
+        centre, _ = find_centre(Modes(corrected, start), start)
+        start = WarmStart(centre.phi, centre.coefficients)
+        correction = _correction_at(centre.factor, centre.factor @ centre.coefficients, likelihood, basis, table)
+        change = np.abs(np.log(correction.weights / weights)).max()
+        weights = correction.weights
+        corrected = replace(
+            task, statistics=task.statistics.weighted(weights), evidence_shift=correction.evidence_shift
+        )
+        if change < 0.05:
+            break
+    return correction
+
+
+def _correction_at(
+    factor: FloatArray, eta: FloatArray, likelihood: Likelihood, basis: FloatArray, table: RankingTable
+) -> Correction:
+    x = eta @ basis.T
+    information = basis.T @ likelihood.information(x) @ basis
+    correlation = score_correlation(table, x, information)
+    # Directions that the rankings tell much or little about are pooled over short or long times: one by one.
+    scale = np.trace(information, axis1=1, axis2=2)
+    _, directions = np.linalg.eigh(np.mean(information / np.maximum(scale, 1e-300)[:, None, None], axis=0))
+    told = np.maximum(np.einsum("iq,tij,jq->tq", directions, information, directions), 1e-12)
+    weights = balanced_weights(factor, told, correlation) ** _CAUTION
+    # One step of Newton's method from the mode: what the rankings of each timepoint say by themselves, in units of
+    # its standard error.
+    observed = np.sqrt(told) * (eta @ directions) + (likelihood.gradient(x) @ basis @ directions) / np.sqrt(told)
+    markov = _markov(correlation)
+
+    def evidence_shift(factor: FloatArray) -> float:
+        shift = 0.0
+        for seen, root in zip(observed.T, np.sqrt(told).T, strict=True):
+            signal = (factor * root[:, None]) @ (factor * root[:, None]).T
+            shift += _log_normal(seen, signal + markov) - _log_normal(seen, signal + np.diag(1 / weights))
+        return shift
+
+    return Correction(weights, evidence_shift)
+
+
+def _markov(correlation: FloatArray) -> FloatArray:
+    """Correlation matrix of a Markov process with the same correlations from each timepoint to the next."""
+    steps = np.clip(np.diag(correlation, 1), 1e-6, _LARGEST_STEP_CORRELATION)
+    position = np.concatenate(([0.0], np.cumsum(-np.log(steps))))
+    process: FloatArray = np.exp(-np.abs(position[:, None] - position))
+    return process
+
+
+def _log_normal(x: FloatArray, covariance: FloatArray) -> float:
+    root = cholesky(covariance, lower=True, check_finite=False)
+    scaled = solve_triangular(root, x, lower=True, check_finite=False)
+    return float(-0.5 * scaled @ scaled - np.log(np.diag(root)).sum())
+
+
+def score_correlation(table: RankingTable, x: FloatArray, information: FloatArray) -> FloatArray:
+    """Correlation over time of the scores of an instance, ``[timepoint, timepoint]``.
+
+    Parameters
+    ----------
+    x
+        Utilities at which the scores are taken.
+    information
+        Of the Helmert coordinates at each timepoint, by which the scores are scaled.
+    """
+    basis = helmert(len(table.algorithms))
+    rows = scores(table.ranks, x) * table.weights[:, None, None]
+    by_instance = np.zeros((len(table.instances), *rows.shape[1:]))
+    np.add.at(by_instance, table.instance_index, rows)
+    latent = by_instance @ basis
+    latent -= latent.mean(axis=0)
+    white = np.empty_like(latent)
+    for t, here in enumerate(information):
+        # Where hardly anything was observed the information has directions without any.
+        values, vectors = np.linalg.eigh(here)
+        usable = values > 1e-8 * max(values.max(), 1e-300)
+        white[:, t] = latent[:, t] @ (vectors[:, usable] / np.sqrt(values[usable])) @ vectors[:, usable].T
+    flat = white.transpose(1, 0, 2).reshape(len(information), -1)
+    covariance = flat @ flat.T
+    scale = np.sqrt(np.diag(covariance))
+    scale[scale == 0] = 1.0
+    correlation: FloatArray = covariance / np.outer(scale, scale)
+    np.fill_diagonal(correlation, 1.0)
+    return correlation
+
+
+def balanced_weights(factor: FloatArray, information: FloatArray, correlation: FloatArray) -> FloatArray:
+    """Weights under which the claimed variance equals the actual one at each timepoint.
+
+    Parameters
+    ----------
+    factor
+        Of the temporal prior.
+    information
+        ``information[timepoint, direction]``: what the rankings of a timepoint tell about independent directions.
+    correlation
+        Of the scores of an instance over time.
+
+    Examples
+    --------
+    >>> factor, information = np.ones((4, 1)), np.full((4, 1), 10.0)
+    >>> balanced_weights(factor, information, np.eye(4))
+    array([1., 1., 1., 1.])
+    >>> balanced_weights(factor, information, np.ones((4, 4))).round(2)
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+    weights = np.ones(len(information))
+    identity = np.eye(factor.shape[1])
+    for _ in range(100):
+        excess, share, pooling = np.zeros_like(weights), np.zeros_like(weights), np.zeros_like(correlation)
+        for told in information.T:
+            scaled = factor * (weights * told)[:, None]
+            covariance = factor @ np.linalg.solve(identity + scaled.T @ factor, factor.T)
+            variance = np.maximum(np.diag(covariance), 1e-300)
+            pulls = covariance * (weights * np.sqrt(told))
+            claimed = np.sum(covariance**2 * (weights * told), axis=1)
+            actual = np.sum((pulls @ correlation) * pulls, axis=1)
+            excess += (actual - claimed) / variance
+            share += claimed / variance
+            pooling += covariance**2
+        # More of the variance comes from the data than the posterior claims: less weight.  Timepoints that the prior
+        # pools share their weight; otherwise a few would take all of it.
+        change = -np.log1p(np.maximum(excess / np.maximum(share, 1e-12), -0.9))
+        change = pooling @ change / pooling.sum(axis=1)
+        new = np.clip(weights * np.exp(0.6 * change), _SMALLEST_WEIGHT, 1.0)
+        done = np.abs(np.log(new / weights)).max() < 1e-3
+        weights = new
+        if done:
+            break
+    return weights

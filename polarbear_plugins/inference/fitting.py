@@ -1,0 +1,217 @@
+"""``fit``: from a ranking table to a posterior."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from polarbear_plugins.errors import InferenceWarning, InvalidInputError, UnknownNameError
+from polarbear_plugins.inference.task import Engine, Task
+from polarbear_plugins.plackett_luce import statistics_of
+from polarbear_plugins.plugins import load_plugins
+from polarbear_plugins.posterior import Posterior
+from polarbear_plugins.priors import BUILT_IN_PRIORS, Prior, TemporalPrior
+from polarbear_plugins.rankings import RankingTable, check_comparable
+from polarbear_plugins.validation import FloatArray, as_whole_number
+
+__all__ = ["BUILT_IN_ENGINES", "fit", "scaled_time"]
+
+# Where the engines are: they import scipy or PyMC, which is not to happen before one is used.
+BUILT_IN_ENGINES = {
+    "native": "polarbear_plugins.inference.native:native",
+    "nuts": "polarbear_plugins.inference.pymc_engines:nuts",
+    "pathfinder": "polarbear_plugins.inference.pymc_engines:pathfinder",
+    "laplace": "polarbear_plugins.inference.pymc_engines:laplace",
+    "advi": "polarbear_plugins.inference.pymc_engines:advi",
+    "fullrank-advi": "polarbear_plugins.inference.pymc_engines:fullrank_advi",
+}
+
+TimeScale = Literal["auto", "linear", "log"]
+
+
+def fit(
+    table: RankingTable,
+    prior: str | Prior = "dirichlet",
+    engine: str | Engine = "native",
+    draws: int = 4000,
+    seed: int | None = None,
+    dependence: Literal["auto", "none"] = "auto",
+    *,
+    start: Posterior | None = None,
+    time_scale: TimeScale = "auto",
+    engine_options: Mapping[str, object] | None = None,
+    **options: object,
+) -> Posterior:
+    """Infer the ratings of the algorithms over time.
+
+    Parameters
+    ----------
+    table
+        The rankings.
+    prior
+        ``dirichlet``, ``hierarchical-dirichlet``, ``gp``, ``sparse-gp``, ``hsgp``, ``random-walk``, ``bspline``, the
+        name of a plugin's prior, or a prior object.
+    engine
+        ``native``, or through PyMC ``nuts``, ``pathfinder``, ``laplace``, ``advi`` and ``fullrank-advi``; the name of
+        a plugin's engine, or a function.
+    draws
+        How many draws.
+    seed
+        Where all random choices come from; without one, every call differs.
+    dependence
+        The rankings of one run at neighbouring timepoints repeat each other.  ``"auto"`` estimates how much and lets
+        them count accordingly under priors that pool over time; ``"none"`` treats them as independent, as the
+        likelihood of the paper does.
+    start
+        An earlier posterior of nearly the same data, to begin the search for the mode with.
+    time_scale
+        Whether temporal priors see time on its own or on the log scale; ``"auto"`` takes the log scale if the
+        timepoints are spaced evenly on it.
+    engine_options
+        For the engine.
+    options
+        For the prior: ``alpha``, ``kernel``, ``inducing``, ... .
+
+    Examples
+    --------
+    >>> table = RankingTable.from_values([[[1.0, 2.0]]] * 8, algorithms=["csa", "msr"], timepoints=[10])
+    >>> posterior = fit(table, seed=1)
+    >>> round(float(posterior.ratings[:, 0, 0].mean()), 2)  # 9 / 10, the mean of Beta(9, 1)
+    0.9
+    """
+    check_comparable(table)
+    chosen = _prior(prior, options)
+    engine_name, run = _engine(engine)
+    if dependence not in ("auto", "none"):
+        raise InvalidInputError(f'dependence: expected "auto" or "none", got {dependence!r}.')
+    temporal = isinstance(chosen, TemporalPrior)
+    task = Task(
+        statistics=statistics_of(table.ranks, table.weights),
+        time=scaled_time(table.timepoints, time_scale),
+        prior=chosen,
+        draws=as_whole_number(draws, "draws", at_least=100),
+        seed=np.random.SeedSequence(None if seed is None else as_whole_number(seed, "seed", at_least=0)),
+        start=_usable(start, table, chosen),
+    )
+    weights: FloatArray | None = None
+    if temporal and dependence == "auto" and table.timepoints.size > 1:
+        correction = _load("polarbear_plugins.inference.dependence:correct_dependence")(task, table)
+        weights = correction.weights
+        task = replace(task, statistics=task.statistics.weighted(weights), evidence_shift=correction.evidence_shift)
+    done = run(task, **(engine_options or {}))
+    diagnostics = replace(
+        done.diagnostics,
+        engine=engine_name,
+        dependence=None if weights is None else tuple(float(weight) for weight in weights),
+    )
+    if not diagnostics.good:
+        warnings.warn(
+            f"The posterior under prior {chosen.name!r} by engine {engine_name!r} is not good enough to decide on: "
+            f"{'; '.join(diagnostics.problems) or 'the engine gives no reason'}.",
+            InferenceWarning,
+            stacklevel=2,
+        )
+    return Posterior(
+        algorithms=table.algorithms,
+        timepoints=table.timepoints,
+        log_ratings=_log_softmax(done.utilities),
+        prior=chosen.name,
+        joint=temporal,
+        diagnostics=diagnostics,
+        hyperparameters=dict(done.hyperparameters),
+        state=done.state,
+    )
+
+
+def scaled_time(timepoints: FloatArray, scale: TimeScale = "auto") -> FloatArray:
+    """Timepoints scaled to run from 0 to 1, on the log scale if they are spaced evenly there.
+
+    >>> scaled_time(np.array([1.0, 10.0, 100.0]))
+    array([0. , 0.5, 1. ])
+    """
+    if scale not in ("auto", "linear", "log"):
+        raise InvalidInputError(f'time_scale: expected "auto", "linear" or "log", got {scale!r}.')
+    if timepoints.size == 1:
+        return np.zeros(1)
+    positive = bool(timepoints[0] > 0)
+    if scale == "log" and not positive:
+        raise InvalidInputError('time_scale="log" needs timepoints above 0.')
+    if scale == "auto" and positive and timepoints.size > 2:
+        scale = "log" if _unevenness(np.log(timepoints)) < _unevenness(timepoints) else "linear"
+    time = np.log(timepoints) if scale == "log" else timepoints
+    scaled: FloatArray = (time - time[0]) / (time[-1] - time[0])
+    return scaled
+
+
+def _load(place: str) -> Any:
+    """Import ``module:name``."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _log_softmax(utilities: FloatArray) -> FloatArray:
+    shifted = utilities - utilities.max(axis=-1, keepdims=True)
+    logs: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return logs
+
+
+def _unevenness(time: FloatArray) -> float:
+    steps = np.diff(time)
+    return float(steps.std() / steps.mean())
+
+
+def _prior(prior: str | Prior, options: Mapping[str, object]) -> Prior:
+    if not isinstance(prior, str):
+        if options:
+            raise InvalidInputError(f"A prior object has its options already, got {', '.join(options)} besides.")
+        if not isinstance(prior, Prior):
+            raise InvalidInputError(f"prior: expected a name or a prior, got {prior!r}.")
+        return prior
+    make: Callable[..., Any] = _named(prior, "prior", BUILT_IN_PRIORS, "polarbear_priors")
+    known = [name for name in inspect.signature(make).parameters if name != "self"]
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise InvalidInputError(
+            f"fit: prior {prior!r} has no option {unknown[0]!r}. It takes {', '.join(known) or 'none'}."
+        )
+    made: Prior = make(**options)
+    return made
+
+
+def _engine(engine: str | Engine) -> tuple[str, Engine]:
+    if isinstance(engine, str):
+        found = _named(engine, "engine", BUILT_IN_ENGINES, "polarbear_engines")
+        return engine, _load(found) if isinstance(found, str) else found
+    if not callable(engine):
+        raise InvalidInputError(f"engine: expected a name or a function, got {engine!r}.")
+    return getattr(engine, "__name__", "custom"), engine
+
+
+def _named(name: str, what: str, built_in: Mapping[str, Any], hook: str) -> Any:
+    """Look a name up among the built-in ones, then among those of plugins."""
+    if name in built_in:
+        return built_in[name]
+    found = dict(built_in)
+    for offered in getattr(load_plugins().manager.hook, hook)():
+        found |= offered
+    if name not in found:
+        raise UnknownNameError(f"There is no {what} {name!r}. There are {', '.join(sorted(found))}.")
+    return found[name]
+
+
+def _usable(start: Posterior | None, table: RankingTable, prior: Prior) -> Any:
+    """State of an earlier posterior, if it is of the same prior, algorithms and timepoints."""
+    if start is None:
+        return None
+    same = (
+        start.prior == prior.name
+        and start.algorithms == table.algorithms
+        and np.array_equal(start.timepoints, table.timepoints)
+    )
+    return start.state if same else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
 from polarbear_plugins.trajectories import Trajectory
-from polarbear_plugins.validation import FloatArray, as_number
+from polarbear_plugins.validation import FloatArray, as_number, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,16 +135,20 @@ class _Table:
         return all(name in self.frame.columns for name in self.options.columns_of(role))
 
     def refuse(self, role: str, bad: NDArray[np.bool_], expected: str) -> None:
-        """Raise for the first row that is bad, saying where it is."""
-        if bad.any():
-            row = int(np.argmax(bad))
-            name = self.options.columns_of(role)[0]
-            raise SourceError(f"{self.place(row)}: expected {expected} in {name!r}, got {self._cell(name, row)!r}.")
+        """Raise for the first row that is bad, saying where it is; the role is played by one column."""
+        self._refuse(self.options.columns_of(role)[0], bad, expected)
 
     def place(self, row: int) -> str:
         if self.first_line is None:
             return f"{self.who}, row {row}"
         return f"{self.who}, line {int(self.frame.index[row]) + self.first_line}"
+
+    def _refuse(self, name: str, bad: NDArray[np.bool_], expected: str) -> None:
+        if bad.any():
+            raise self._error(name, int(np.argmax(bad)), expected)
+
+    def _error(self, name: str, row: int, expected: str) -> SourceError:
+        return SourceError(f"{self.place(row)}: expected {expected} in {name!r}, got {short(self._cell(name, row))}.")
 
     def numbers(self, role: str) -> FloatArray:
         return np.asarray(self._numeric(role), dtype=np.float64)
@@ -162,7 +167,7 @@ class _Table:
         return numbers.astype(np.int64)
 
     def names(self, role: str) -> _Names:
-        columns = [self._names(role, name) for name in self.options.columns_of(role)]
+        columns = [self._names(name) for name in self.options.columns_of(role)]
         if len(columns) == 1:
             return columns[0]
         codes = np.stack([column.codes for column in columns], axis=1)
@@ -176,16 +181,18 @@ class _Table:
         )
         return _Names(inverse.reshape(-1), names)
 
-    def _names(self, role: str, name: str) -> _Names:
+    def _names(self, name: str) -> _Names:
         import pandas as pd
 
+        column = self._column(name)
         try:
-            codes, cells = pd.factorize(self._column(name))
-        except TypeError:
-            raise SourceError(f"{self.who}: expected names in {name!r}, got lists or other structures.") from None
-        self.refuse(role, codes < 0, "a name")
+            codes, cells = pd.factorize(column)
+        except (TypeError, NotImplementedError):  # lists and other structures, as objects and in the types of Arrow
+            row = next((row for row, cell in enumerate(column) if not _is_hashable(cell)), 0)
+            raise self._error(name, row, "a name") from None
+        self._refuse(name, codes < 0, "a name")
         texts = [_name_text(cell) for cell in cells]
-        self.refuse(role, np.isin(codes, [k for k, text in enumerate(texts) if not text.strip()]), "a name")
+        self._refuse(name, np.isin(codes, [k for k, text in enumerate(texts) if not text.strip()]), "a name")
         # Cells of different types may have the same text, and the text is what names an algorithm.
         position = {text: k for k, text in enumerate(dict.fromkeys(texts))}
         same = np.array([position[text] for text in texts], dtype=np.intp)
@@ -194,15 +201,20 @@ class _Table:
     def _numeric(self, role: str) -> NDArray[Any]:
         import pandas as pd
 
-        column = self._column(self.options.columns_of(role)[0])
+        name = self.options.columns_of(role)[0]
+        column = self._column(name)
         if column.dtype.kind not in "iuf":
+            if column.dtype == object:  # pandas would make numbers of them
+                odd = (bool, np.bool_, complex)
+                self._refuse(name, np.array([isinstance(cell, odd) for cell in column]), "a number")
             numbers = pd.Series(np.nan, index=column.index)
             if column.dtype.kind not in "bmMc":
                 try:
                     numbers = pd.to_numeric(column, errors="coerce")
-                except (OverflowError, TypeError, ValueError) as problem:
-                    raise SourceError(f"{self.who}: expected numbers in {column.name!r} ({problem}).") from None
-            self.refuse(role, np.asarray(numbers.isna() & column.notna()), "a number")
+                except OverflowError:
+                    row = next((row for row, cell in enumerate(column) if _is_too_large(cell)), 0)
+                    raise self._error(name, row, "a finite number") from None
+            self._refuse(name, np.asarray(numbers.isna() & column.notna()), "a number")
             column = numbers
         return column.to_numpy(dtype=np.float64, na_value=np.nan) if column.isna().any() else column.to_numpy()
 
@@ -279,6 +291,18 @@ def _horizons(
                 stacklevel=2,
             )
     return [float(end) for end in own]
+
+
+def _is_hashable(cell: object) -> bool:
+    try:
+        hash(cell)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_too_large(cell: object) -> bool:
+    return isinstance(cell, int) and abs(cell) > sys.float_info.max
 
 
 def _name_text(cell: object) -> str:

@@ -64,10 +64,13 @@ class Plugins:
     def register(self, plugin: object, name: str, *, distribution: str = "", module: str | None = None) -> None:
         """Add a plugin: any object with hook implementations.
 
-        :raises InvalidInputError: it implements no hook, a hook that does not exist, or one with wrong arguments.
+        :raises InvalidInputError: it implements no hook, a hook that does not exist, or one with wrong arguments; or
+            it, or its name, is registered already.
         """
-        if self.manager.has_plugin(name) or self.manager.is_registered(plugin):
-            raise InvalidInputError(f"plugin {name!r}: there is one of that name already, or the same under another.")
+        if self.manager.is_registered(plugin):
+            raise InvalidInputError(f"plugin {name!r}: it is already registered as {self.manager.get_name(plugin)!r}.")
+        if self.manager.has_plugin(name):
+            raise InvalidInputError(f"plugin {name!r}: another one is already registered under that name.")
         try:
             self.manager.register(plugin, name)
             self.manager.check_pending()
@@ -139,8 +142,9 @@ class Plugins:
             return result
         asked = [f"{plugin.name} ({plugin.hooks[hook]})" for plugin in self.installed if hook in plugin.hooks]
         if isinstance(asked_for, str | Path):
-            name = repr(str(asked_for))
-            name += " (there is no such file)" if what == "source" and _is_missing_file(str(asked_for)) else ""
+            text = str(asked_for)
+            name = repr(text if len(text) <= 300 else f"{text[:140]}...{text[-140:]}")
+            name += " (there is no such file)" if what == "source" and _is_missing_file(text) else ""
         else:
             name = f"of type {type(asked_for).__name__}"
         raise UnknownNameError(

@@ -248,7 +248,7 @@ class SampledSuite:
         """Call the function with the random stream of that identity."""
         try:
             stream = [
-                as_whole_number(identity.parameters[key], f"{key} of {identity.name!r}", at_least=0)
+                as_whole_number(identity.parameters[key], f"identity {identity.name!r}: {key}", at_least=0)
                 for key in ("seed", "index")
             ]
         except KeyError as missing:

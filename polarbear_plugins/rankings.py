@@ -13,7 +13,7 @@ from polarbear_plugins.ranks import RankArray, ranks_of
 from polarbear_plugins.timepoints import as_timepoints
 from polarbear_plugins.validation import FloatArray, as_array, as_name, as_number
 
-__all__ = ["RankingTable", "Repetitions", "check_comparable"]
+__all__ = ["RankingTable", "Repetitions", "as_algorithms", "check_comparable"]
 
 Repetitions: TypeAlias = Literal["weight", "independent"]
 Array = TypeVar("Array", bound=NDArray[np.generic])
@@ -51,7 +51,7 @@ class RankingTable:
         tolerance: float = 0.0,
     ) -> None:
         """Make a table without rows, to be appended to."""
-        self.algorithms = _as_algorithms(algorithms)
+        self.algorithms = as_algorithms(algorithms)
         self.timepoints = as_timepoints(timepoints)
         self.repetitions = _as_repetitions(repetitions)
         self.tolerance = as_number(tolerance, "tolerance")
@@ -287,7 +287,8 @@ def check_comparable(table: RankingTable) -> None:
         )
 
 
-def _as_algorithms(algorithms: Sequence[str]) -> tuple[str, ...]:
+def as_algorithms(algorithms: Sequence[str]) -> tuple[str, ...]:
+    """Check the names of the algorithms to compare: at least two, no two the same."""
     if isinstance(algorithms, str) or not isinstance(algorithms, Iterable):
         raise InvalidInputError(f"algorithms: expected a list of names, got {algorithms!r}.")
     names = tuple(as_name(name, f"algorithms[{place}]") for place, name in enumerate(algorithms))

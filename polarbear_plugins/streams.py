@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.rankings import RankingTable, Repetitions, check_comparable
+from polarbear_plugins.rankings import RankingTable, Repetitions, as_algorithms, check_comparable
 from polarbear_plugins.timepoints import as_timepoints, log_timepoints
 from polarbear_plugins.trajectories import Trajectory, sample_staircase
-from polarbear_plugins.validation import FloatArray, as_name, as_whole_number
+from polarbear_plugins.validation import FloatArray, as_whole_number
 
 __all__ = ["RankingStream", "default_timepoints", "natural_key", "rank", "stream_rankings"]
 
@@ -59,10 +59,9 @@ def rank(
             [2, 1],
             [1, 2]]], dtype=int16)
     """
-    wanted = None if algorithms is None else {as_name(name, "algorithms") for name in algorithms}
-    chosen: Iterator[Trajectory] = (_checked(run) for run in trajectories)
-    if wanted is not None:
-        chosen = (run for run in chosen if run.algorithm in wanted)
+    wanted = None if algorithms is None else as_algorithms(algorithms)
+    given: set[str] = set()
+    chosen: Iterator[Trajectory] = _chosen(trajectories, wanted, given)
     if timepoints is None:
         runs = list(chosen)
         timepoints = default_timepoints(runs) if runs else [1.0]
@@ -74,20 +73,22 @@ def rank(
         _keep(instances.setdefault(trajectory.instance, {}), trajectory, grid)
         first = min(first, _first_value(trajectory))
         last = max(last, trajectory.horizon)
-    found = {name for runs in instances.values() for name in runs}
-    if wanted is not None and wanted - found:
-        raise InvalidInputError(f"algorithms: there is no trajectory of {', '.join(sorted(wanted - found))}.")
-    if not found:
+    if not given:
         raise InvalidInputError("There are no trajectories to rank.")
+    names = sorted(given, key=natural_key)
+    missing = [name for name in wanted or () if name not in given]
+    if missing:
+        raise InvalidInputError(
+            f"algorithms: there is no trajectory of {', '.join(missing)}. There are some of {', '.join(names)}."
+        )
     empty = RankingTable(
-        sorted(found, key=natural_key) if algorithms is None else algorithms,
+        wanted or names,
         grid,
         repetitions=repetitions,
         tolerance=tolerance,
     )
     _check_inside(grid, first, last)
-    names = sorted(instances, key=natural_key)
-    table = _append_instances(empty, {name: instances[name] for name in names})
+    table = _append_instances(empty, {name: instances[name] for name in sorted(instances, key=natural_key)})
     check_comparable(table)
     return table
 
@@ -141,7 +142,8 @@ class RankingStream:
             )
         if name in self._finished:
             raise InvalidInputError(
-                f"The rankings of instance {name!r} have been given out already; {trajectory!r} comes too late."
+                f"The rankings of instance {name!r} have been given out already; {trajectory!r} comes too late. "
+                "Say with runs= how many runs each algorithm has."
             )
         if len(self._waiting.get(name, {}).get(trajectory.algorithm, ())) == self._runs:
             raise InvalidInputError(
@@ -189,6 +191,7 @@ def default_timepoints(trajectories: Iterable[Trajectory], count: int = 50) -> F
     They are whole where all times are, as with evaluations; then there may be fewer than ``count``.  A single timepoint
     is the last one.
     """
+    count = as_whole_number(count, "default_timepoints: count", at_least=1)
     first: dict[str, float] = {}
     last: dict[str, float] = {}
     earliest, whole = np.inf, True
@@ -199,21 +202,26 @@ def default_timepoints(trajectories: Iterable[Trajectory], count: int = 50) -> F
         later = trajectory.times[trajectory.times > 0]
         earliest = min(earliest, float(later[0]) if later.size else np.inf)
         whole = whole and bool((later == np.rint(later)).all())
-    if not first or not np.isfinite(max(first.values())):
-        raise InvalidInputError("timepoints: an algorithm never found a value; say which timepoints to compare.")
-    start, stop = float(max(first.values())), min(last.values())
-    if start == 0:  # no place on the log scale: the first change after it
-        start = min(earliest, stop / 2)
-    if stop <= start:
+    if not first:
+        raise InvalidInputError("timepoints: there are no trajectories to choose them from.")
+    without = sorted((name for name, time in first.items() if time == np.inf), key=natural_key)
+    if without:
+        raise InvalidInputError(
+            f"timepoints: {', '.join(without)} never found a value. Say which timepoints to compare."
+        )
+    start, stop = max(first.values()), min(last.values())
+    if stop < start:
         raise InvalidInputError(
             f"timepoints: no time suits all algorithms: one has its first value at {start:g}, another was watched "
             f"only until {stop:g}. Say which timepoints to compare."
         )
-    if count == 1:
+    if count == 1 or start == stop:
         return as_timepoints([stop])
-    if whole:
-        stop = float(np.floor(stop))
-        return log_timepoints(start, stop, min(count, int(min(stop - start, count)) + 1), integer=True)
+    if start == 0:  # no place on the log scale: the first change after it
+        start = min(earliest, stop / 2)
+    low, high = float(np.ceil(start)), float(np.floor(stop))
+    if whole and low <= high:
+        return log_timepoints(low, high, min(count, int(min(high - low, count)) + 1), integer=True)
     return log_timepoints(start, stop, count)
 
 
@@ -227,6 +235,14 @@ def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
     parts = re.findall(r"[0-9]+|[^0-9]+", name)
     key = [(0, len(part.lstrip("0")), part.lstrip("0")) if part[0] in "0123456789" else (1, 0, part) for part in parts]
     return (*key, (-1, 0, name))
+
+
+def _chosen(trajectories: Iterable[Trajectory], wanted: Sequence[str] | None, given: set[str]) -> Iterator[Trajectory]:
+    """Pass on the runs of the wanted algorithms, and note in ``given`` of which ones there are any."""
+    for trajectory in trajectories:
+        given.add(_checked(trajectory).algorithm)
+        if wanted is None or trajectory.algorithm in wanted:
+            yield trajectory
 
 
 def _checked(trajectory: Trajectory) -> Trajectory:

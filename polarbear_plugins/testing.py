@@ -220,19 +220,33 @@ def _by_key(trajectories: Iterable[Trajectory]) -> dict[tuple[str, str, int], Tr
 
 
 def _watch(source: object) -> Callable[[], bool]:
-    """Look at files, folders and data frames now; the function tells whether they are still the same."""
-    if isinstance(source, str | Path) and Path(source).exists():
+    """Look at a source now; the function tells whether it is still the same, as far as one can tell."""
+    if isinstance(source, str | Path):
         before = _digests(Path(source))
         return lambda: _digests(Path(source)) == before
-    if hasattr(source, "equals"):  # a data frame
+    try:
         kept = copy.deepcopy(source)
-        return lambda: bool(source.equals(kept))
-    return lambda: True  # what cannot be compared
+    except Exception:  # an open connection, for one, has no copy
+        return lambda: True
+    if not _same(source, kept):  # not even now: the objects are compared by who they are, not by what they hold
+        return lambda: True
+    return lambda: _same(source, kept)
 
 
 def _digests(path: Path) -> list[tuple[str, str]]:
-    files = [path] if path.is_file() else sorted(path.rglob("*"))
+    try:
+        files = [path] if path.is_file() else sorted(path.rglob("*"))
+    except (OSError, ValueError):  # a text that no file can have as its name
+        return []
     return [(str(file), hashlib.sha256(file.read_bytes()).hexdigest()) for file in files if file.is_file()]
+
+
+def _same(source: object, kept: object) -> bool:
+    try:
+        # The equals of a data frame takes nan for the same as nan.
+        return bool(source.equals(kept) if hasattr(source, "equals") else np.all(source == kept))
+    except Exception:
+        return False
 
 
 def _value_somewhere(problem: Problem) -> float | None:

@@ -17,6 +17,7 @@ hardly anything cancels and small entries are about as accurate as large ones.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -209,21 +210,31 @@ def _over_rows(x: FloatArray, block: ArrayLike, rest: ArrayLike, gradient: bool)
     chunk = max(1, _CHUNK // (len(tied) * steps))
     if len(rows) > chunk:  # a chunk takes as many steps as its largest span needs
         rows = rows[np.argsort(_Ties.of(flat[rows, tied], flat[rows, worse]).spans)]
+    groups, size = _groups(len(tied))
+    # Allocated once: fresh pages for every chunk took as long as the arithmetic.
+    scratch = np.empty((size + 1) * (size + 2) // 2 * groups * steps * min(chunk, len(rows)))
     for start in range(0, len(rows), chunk):
         part = rows[start : start + chunk]
         ties = _Ties.of(flat[part, tied], flat[part, worse])
-        values[part[:, 0]], by_block, by_rest = _integrals(ties, steps, gradient)
+        values[part[:, 0]], by_block, by_rest = _integrals(ties, steps, gradient, scratch)
         if gradient:
             gradients[part, tied] = by_block
             gradients[part, worse] = by_rest[:, None] * ties.rest_shares
     return values.reshape(x.shape[:-1])[()], gradients.reshape(x.shape)
 
 
-def _integrals(ties: _Ties, steps: int, gradient: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _groups(k: int) -> tuple[int, int]:
+    """How many groups the factors of a block are put in, and how many are in each."""
+    groups = math.ceil(k / _GROUP)
+    return groups, math.ceil(k / groups)
+
+
+def _integrals(
+    ties: _Ties, steps: int, gradient: bool, scratch: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Values, and if asked for their derivatives by the utilities of the block and by the log worth of the rest."""
     rows, k = ties.log_worth.shape
-    groups = math.ceil(k / _GROUP)
-    size = math.ceil(k / groups)
+    groups, size = _groups(k)
     # Filled up with algorithms of no worth, whose factors are 1.  The axes: within a group, groups, steps, rows.
     filled = np.full((groups * size, rows), -np.inf)
     filled[:k] = ties.log_worth.T
@@ -235,8 +246,10 @@ def _integrals(ties: _Ties, steps: int, gradient: bool) -> tuple[FloatArray, Flo
         exponents = _scaled(log_s, log_worth, _NOTHING)
         rest = _scaled(log_s, ties.log_rest, _HUGE)
         z = np.exp(-exponents)
-        sums = _symmetric_sums(z.reshape(size, -1))
-        by_group = sums[-1].reshape(size + 1, groups, -1).swapaxes(0, 1)  # matrices too small for BLAS to start threads
+        sums = _symmetric_sums(z.reshape(size, -1), scratch)
+        by_group = (
+            sums[-1].reshape(size + 1, groups, -1).swapaxes(0, 1)
+        )  # too small for BLAS to start threads, which cost more
         nodes = _enough_nodes(k, float(log_s[-1, 0]))
         _, u_weights, basis = _legendre(nodes, size)
         factors = basis @ by_group
@@ -264,23 +277,22 @@ def _couplings(tie: _Ties) -> FloatArray:
     """
     k = tie.log_worth.shape[1]
     within, across, in_rest = np.zeros((k, k)), np.zeros(k), 0.0
-    for log_s, weights in _trapezoid(tie.spans, _HESSIAN_STEP, max(1, _CHUNK // k**2)):
+    for log_s, weights in _trapezoid(tie.spans, _HESSIAN_STEP, min(_MOST_STEPS, max(1, _CHUNK // k**2))):
         u, u_weights, _ = _legendre(_enough_nodes(k, float(log_s[-1, 0])), 1)
         exponents = _scaled(log_s, tie.log_worth, _HUGE)
         rest = _scaled(log_s, tie.log_rest, _HUGE)
         z = np.exp(-exponents)
         factors = (1.0 - u) + u * z[:, None]  # the axes: steps, nodes, algorithms
-        products = (k + 1) * u_weights[:, 0] * factors.prod(axis=2)
+        products = (k + 1) * u_weights * factors.prod(axis=2, keepdims=True)
+        slopes = u / factors * (exponents * z)[:, None]
         rest_weights = weights * np.exp(-rest)
-        roots = np.sqrt(rest_weights * products)
-        slopes = (u / factors * (exponents * z)[:, None] * roots[:, :, None]).reshape(-1, k)
-        within += slopes.T @ slopes
-        across += (roots * rest).ravel() @ slopes
-        in_rest += float((rest_weights * rest**2 * (products.sum(axis=1, keepdims=True) - 1.0)).sum())
+        weighted = slopes * (products * rest_weights[:, None])
+        within += (slopes.swapaxes(1, 2) @ weighted).sum(axis=0)  # step by step: again too small for threads
+        across += (weighted.sum(axis=1) * rest).sum(axis=0)
+        in_rest += float((rest_weights * rest**2 * (products.sum(axis=1) - 1.0)).sum())
     shares = tie.rest_shares[0]
-    return np.block(
-        [[within, np.outer(across, shares)], [np.outer(shares, across), in_rest * np.outer(shares, shares)]]
-    )
+    beside = np.outer(across, shares)
+    return np.block([[(within + within.T) / 2, beside], [beside.T, in_rest * np.outer(shares, shares)]])
 
 
 def _trapezoid(spans: FloatArray, step: float, steps: int) -> Iterator[tuple[FloatArray, FloatArray]]:
@@ -324,16 +336,15 @@ def _legendre(nodes: int, degree: int) -> tuple[FloatArray, FloatArray, FloatArr
     return rule
 
 
-def _symmetric_sums(z: FloatArray) -> list[FloatArray]:
+def _symmetric_sums(z: FloatArray, scratch: FloatArray) -> list[FloatArray]:
     """Elementary symmetric sums of the first 0, 1, ..., all rows of ``z``: what ``prod(1 - u + u z)`` is made of."""
-    sums = [np.ones((1, z.shape[1]))]
-    for mine in z:
-        before = sums[-1]
-        after = np.empty((len(before) + 1, z.shape[1]))
+    ends = np.cumsum(np.arange(len(z) + 2)) * z.shape[1]
+    sums = [scratch[start:end].reshape(-1, z.shape[1]) for start, end in itertools.pairwise(ends)]
+    sums[0][0] = 1.0
+    for mine, before, after in zip(z, sums[:-1], sums[1:], strict=True):
         after[0] = 1.0
         np.multiply(before, mine, out=after[1:])
         after[1:-1] += before[1:]
-        sums.append(after)
     return sums
 
 
@@ -344,5 +355,5 @@ def _slopes(sums: list[FloatArray], z: FloatArray) -> FloatArray:
     for place in range(len(z))[::-1]:
         after = by_sums[1 : place + 2]
         np.einsum("mc,mc->c", after, sums[place], out=slopes[place])
-        by_sums[: place + 1] += after * z[place]
+        by_sums[: place + 1] += np.multiply(after, z[place], out=sums[place])
     return slopes

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear_plugins.errors import InvalidInputError
 
-__all__ = ["FloatArray", "as_array", "as_name", "as_number", "as_vector", "as_whole_number", "check_times"]
+__all__ = ["FloatArray", "as_array", "as_name", "as_number", "as_vector", "as_whole_number", "check_times", "short"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ def as_array(values: ArrayLike, what: str) -> FloatArray:
             raise TypeError(f"they are of type {given.dtype}")
         array: FloatArray = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as problem:
-        raise InvalidInputError(f"{what}: expected numbers, got {_short(values)} ({problem}).") from None
+        raise InvalidInputError(f"{what}: expected numbers, got {short(values)} ({problem}).") from None
     return array
 
 
@@ -56,7 +56,7 @@ def as_number(value: object, what: str) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise InvalidInputError(f"{what}: expected a finite number, got {_short(value)}.")
+        raise InvalidInputError(f"{what}: expected a finite number, got {short(value)}.")
     return number
 
 
@@ -68,7 +68,7 @@ def as_whole_number(value: object, what: str, *, at_least: int | None = None) ->
         or (at_least is not None and value < at_least)
     ):
         bound = "" if at_least is None else f" of at least {at_least}"
-        raise InvalidInputError(f"{what} must be a whole number{bound}, got {_short(value)}.")
+        raise InvalidInputError(f"{what} must be a whole number{bound}, got {short(value)}.")
     return int(value)
 
 
@@ -92,6 +92,10 @@ def check_times(times: FloatArray, who: str) -> None:
     )
 
 
-def _short(value: object) -> str:
-    text = repr(value)
+def short(value: object) -> str:
+    """Text of a value for a message, cut where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of thousands of digits has no text
+        text = f"a huge {type(value).__name__}"
     return text if len(text) <= 60 else f"{text[:57]}..."

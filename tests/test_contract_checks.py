@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -184,6 +185,60 @@ def test_an_adapter_that_changes_the_middle_of_a_long_data_frame_is_told_so() ->
         check_adapter(Adapter(read, kind=pd.DataFrame), pd.DataFrame({"x": range(200)}))
 
 
+def test_an_adapter_that_changes_an_array_is_told_so() -> None:
+    def read(values: np.ndarray) -> list[Trajectory]:
+        values[100] = -1
+        return [run_of(1)]
+
+    with pytest.raises(AssertionError, match="must not change its source"):
+        check_adapter(Adapter(read, kind=np.ndarray), np.arange(200.0))
+
+
+def test_an_adapter_that_removes_its_file_is_told_so(tmp_path: Path) -> None:
+    file = tmp_path / "results.mine"
+    file.touch()
+
+    def read(_: object) -> list[Trajectory]:
+        file.unlink(missing_ok=True)
+        return [run_of(1)]
+
+    with pytest.raises(AssertionError, match="must not change its source"):
+        check_adapter(Adapter(read, kind=Path), file)
+
+
+class Incomparable:
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("not to be compared")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        threading.Lock(),
+        iter(range(3)),
+        Incomparable(),
+        [np.arange(3), np.arange(3)],
+        np.array([1.0, np.nan]),
+        pd.DataFrame({"x": [[1, 2], [np.nan], None]}),
+        "mine:" + "x" * 5000,
+    ],
+    ids=["no copy", "iterator", "no comparison", "list of arrays", "array with nan", "cells of lists", "long text"],
+)
+def test_an_adapter_of_sources_that_are_hard_to_compare_passes(source: object) -> None:
+    class Special(Adapter):
+        @hookimpl
+        def polarbear_read_trajectories(self, source: object, options: Options) -> object:
+            """Special things."""
+            if type(source) in (object, int) or str(source).startswith("nobody"):
+                return None
+            refuse(options)
+            return [run_of(1)]
+
+    check_adapter(Special(), source)
+
+
 def test_an_adapter_of_objects_without_a_repr_of_their_own_passes() -> None:
     class Study:
         pass
@@ -343,7 +398,7 @@ def test_a_suite_whose_evaluations_fail_passes() -> None:
 @pytest.mark.parametrize(
     ("plugin", "promise"),
     [
-        (SuitePlugin(Bowls, greedy=True), "must return None for a suite that is not its own"),
+        (SuitePlugin(Bowls, greedy=True), "must return None for the suite of somebody else, got <.*Bowls"),
         (SuitePlugin(Bowls, lenient=True), "must refuse an unknown option with a PolarBearError"),
         (SuitePlugin(object), "must give a Suite with name, identities and build"),
         (SuitePlugin(Empty), "must draw at least one problem"),
@@ -453,7 +508,7 @@ def test_a_portfolio_that_keeps_its_promises_passes() -> None:
 @pytest.mark.parametrize(
     ("plugin", "promise"),
     [
-        (PortfolioPlugin(Runner(), greedy=True), "must return None for a portfolio that is not its own"),
+        (PortfolioPlugin(Runner(), greedy=True), r"must return None for the portfolio of somebody else, got \(<"),
         (PortfolioPlugin(Runner(), lenient=True), "must refuse an unknown option with a PolarBearError"),
         (PortfolioPlugin(), "must give at least one algorithm"),
         (PortfolioPlugin(Runner(spoil=lambda _: "fast")), "runner: run must return a Trajectory, got 'fast'"),
@@ -557,7 +612,7 @@ def test_an_executor_that_keeps_its_promises_passes_and_is_shut_down(options: di
 @pytest.mark.parametrize(
     ("plugin", "promise"),
     [
-        (ExecutorPlugin(ThreadPoolExecutor, greedy=True), "must return None for an? executor that is not its own"),
+        (ExecutorPlugin(ThreadPoolExecutor, greedy=True), "must return None for the executor of somebody else, got <"),
         (ExecutorPlugin(ThreadPoolExecutor, lenient=True), "must refuse an unknown option with a PolarBearError"),
         (ExecutorPlugin(object), r"must give a concurrent\.futures\.Executor, got <object"),
         (ExecutorPlugin(Forgets), "must return what the functions returned"),

@@ -205,7 +205,7 @@ def test_a_sampled_suite_refuses_an_identity_of_another_suite() -> None:
 
 
 def test_a_sampled_suite_refuses_an_identity_whose_seed_is_no_number() -> None:
-    with pytest.raises(InvalidInputError, match="identity 'f1'"):
+    with pytest.raises(InvalidInputError, match="identity 'f1': seed must be a whole number of at least 0, got 'x'"):
         as_suite(lambda rng: rng.random()).build(Identity("f1", {"seed": "x", "index": 3}))
 
 

@@ -97,7 +97,7 @@ def test_a_table_does_not_share_the_arrays_it_was_made_from(maximize: bool) -> N
         ({"algorithms": []}, "A ranking needs at least two algorithms, got none"),
         ({"algorithms": ["a", "b", "a", "b"]}, "algorithms: a, b named more than once"),
         ({"algorithms": [1, "1"]}, "algorithms: 1 named more than once"),
-        ({"algorithms": "ab"}, "algorithms: expected a list of names, got the text 'ab'"),
+        ({"algorithms": "ab"}, "algorithms: expected a list of names, got 'ab'"),
         ({"algorithms": ["a", ""]}, r"algorithms\[1\]: the name is empty"),
         ({"algorithms": ["a", None]}, r"algorithms\[1\]: expected a name .*, got None"),
         ({"timepoints": []}, "timepoints: expected at least one, got none"),
@@ -123,7 +123,10 @@ def test_tables_that_mean_nothing_are_refused_even_without_rows(change: dict[str
         ({"values": [[[1, 2], [1, 2]]]}, r"expected the shape .*, got \[1, 2, 2\]"),
         ({"values": 1.0}, r"expected the shape .*, got \[\]"),
         ({"values": np.empty((0, 1, 2))}, "values: expected at least one instance, got none"),
-        ({"values": [[["low", "high"]]]}, "values: expected numbers"),
+        ({"values": [[["low", "high"]]]}, r"values: expected numbers, got \[\[\['low', 'high'\]\]\]"),
+        ({"values": [[["1", "2"]]]}, r"values: expected numbers, got \[\[\['1', '2'\]\]\]"),
+        ({"values": [[[10**400, 1]]]}, r"values: expected numbers, got \[\[\[1000.*too large"),
+        ({"values": [[[10**5000, 1]]]}, "values: expected numbers, got a huge list"),
         ({"values": [[[1, 2]], [[1]]]}, "values: expected numbers"),
         ({"values": [[[1, NAN]], [[NAN, 2]]]}, "The algorithms a, b have no instance in common at any timepoint"),
         ({"values": [[[NAN, NAN]]]}, "The algorithms a, b have no instance in common at any timepoint"),
@@ -131,6 +134,7 @@ def test_tables_that_mean_nothing_are_refused_even_without_rows(change: dict[str
         ({"instances": [" "]}, r"instances\[0\]: the name is empty"),
         ({"instances": [1.5]}, r"instances\[0\]: expected a name .*, got 1\.5"),
         ({"weights": [1, 2]}, r"weights: expected one for each of 1 rows, got the shape \[2\]"),
+        ({"weights": ["1"]}, r"weights: expected numbers, got \['1'\]"),
         ({"weights": 1.0}, r"weights: expected one for each of 1 rows, got the shape \[\]"),
         ({"weights": [0.0]}, "weights: expected positive finite numbers"),
         ({"weights": [-1.0]}, "weights: expected positive finite numbers"),
@@ -372,6 +376,12 @@ def test_a_pickled_table_comes_back_equal_and_can_grow(
         loaded = loaded.append(block)
     assert loaded == whole
     np.testing.assert_array_equal(loaded.ranks, whole.ranks)
+
+
+def test_the_timepoints_of_a_pickled_table_are_read_only() -> None:
+    loaded = pickle.loads(pickle.dumps(table_of([[[1, 2]]])))  # noqa: S301
+    with pytest.raises(ValueError, match="read-only"):
+        loaded.timepoints[0] = 9
 
 
 def test_a_table_pickled_after_others_grew_from_it_comes_back_with_its_own_rows() -> None:

@@ -143,6 +143,11 @@ def test_the_natural_order_tells_all_names_apart(names: list[str]) -> None:
     assert len({natural_key(name) for name in names}) == len(names)
 
 
+def test_a_name_comes_before_the_longer_names_that_begin_with_it() -> None:
+    in_order = ["a", "a1", "a1 ", "a1b", "a2", "a10", "a ", "ab", "b"]
+    assert sorted(in_order, key=natural_key) == in_order
+
+
 @given(st.integers(0, 10**30), st.integers(0, 10**30))
 def test_numbers_inside_names_count_as_numbers(one: int, other: int) -> None:
     assert (natural_key(f"f{one}_d") < natural_key(f"f{other}_d")) == (one < other)
@@ -215,12 +220,15 @@ def test_values_closer_than_the_tolerance_are_tied() -> None:
         ({"timepoints": range(200, 205)}, r"timepoints: 5 of 5 lie outside every run \(200, 201, 202, \.\.\.\)"),
         ({"timepoints": [2, 1]}, "timepoints: times must increase strictly, got 1 after 2"),
         ({"timepoints": []}, "timepoints: expected at least one, got none"),
-        ({"algorithms": ["a", "z", "y"]}, r"algorithms: no trajectory of y, z\. There are a"),
+        ({"algorithms": ["a", "z", "y"]}, r"algorithms: there is no trajectory of z, y\. There are some of a, b\."),
+        ({"algorithms": "ab"}, r"algorithms: expected a list of names, got 'ab'\."),
+        ({"algorithms": 5}, r"algorithms: expected a list of names, got 5\."),
         ({"algorithms": ["a"]}, "at least two algorithms, got only 'a'"),
         ({"algorithms": ["a", "a"]}, "algorithms: a named more than once"),
         ({"repetitions": "mean"}, 'repetitions: expected "weight" or "independent", got \'mean\''),
         ({"tolerance": -1}, "tolerance: must not be negative, got -1"),
         ({"trajectories": []}, "There are no trajectories to rank"),
+        ({"trajectories": [], "algorithms": ["a", "b"]}, "There are no trajectories to rank"),
         ({"trajectories": [run("a"), run("a", "f2")]}, "at least two algorithms, got only 'a'"),
         ({"trajectories": [run("a", "f1"), run("b", "f2")]}, "The algorithms a, b have no instance in common"),
         (
@@ -278,7 +286,10 @@ def test_default_timepoints_pass_over_runs_without_a_value() -> None:
 @pytest.mark.parametrize(
     ("runs", "message"),
     [
-        ([run("a", times=[], best=[]), run("b", times=[], best=[])], "timepoints: no trajectory has a value"),
+        (
+            [run(name, times=[], best=[]) for name in ("a10", "a9")] + [run("b")],
+            r"timepoints: a9, a10 never found a value\. Say which timepoints to compare",
+        ),
         (
             [run("a", times=50), run("b", times=1, horizon=20)],
             "timepoints: no time suits all algorithms: one has its first value at 50, another was .* until 20",
@@ -288,6 +299,48 @@ def test_default_timepoints_pass_over_runs_without_a_value() -> None:
 def test_where_no_time_suits_all_there_are_no_default_timepoints(runs: list[Trajectory], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         rank(runs)
+
+
+def test_without_trajectories_there_are_no_default_timepoints() -> None:
+    with pytest.raises(InvalidInputError, match="timepoints: there are no trajectories to choose them from"):
+        default_timepoints([])
+
+
+@pytest.mark.parametrize("count", [0, 2.5, "3"])
+def test_a_number_of_default_timepoints_that_means_nothing_is_refused(count: object) -> None:
+    message = f"default_timepoints: count must be a whole number of at least 1, got {count!r}"
+    with pytest.raises(InvalidInputError, match=message):
+        default_timepoints([run("a"), run("b")], count=count)
+
+
+@pytest.mark.parametrize("last", [80, 80.5])
+def test_a_single_default_timepoint_is_the_last(last: float) -> None:
+    assert default_timepoints([run("a", times=3), run("b", times=2, horizon=last)], count=1).tolist() == [last]
+
+
+@pytest.mark.parametrize("time", [0, 1, 2.5])
+def test_where_only_one_time_suits_all_it_is_the_default_timepoint(time: float) -> None:
+    runs = [run("a", times=time), run("b", times=time, horizon=time)]
+    assert default_timepoints(runs).tolist() == [time]
+    assert rank(runs).timepoints.tolist() == [time]
+
+
+@pytest.mark.parametrize(
+    ("times", "horizon", "first"),
+    [([0, 4], 100, 4), ([0], 100, 50), ([0], 1, 1), ([0, 0.5], 100, 0.5), ([0], 0.5, 0.25)],
+)
+def test_default_timepoints_of_runs_with_values_at_time_0_begin_after_it(
+    times: list[float], horizon: float, first: float
+) -> None:
+    grid = default_timepoints([run(name, times=times, best=-np.array(times), horizon=horizon) for name in "ab"])
+    assert (grid[0], grid[-1]) == (first, horizon)
+
+
+def test_algorithms_that_are_not_ranked_have_no_say_in_the_default_timepoints() -> None:
+    ranked = [run("a", times=3, horizon=80), run("b", times=5)]
+    others = [run("late", times=90.5), run("short", horizon=6), run("failed", times=[], best=[])]
+    table = rank([*others, *ranked], algorithms=["a", "b"])
+    np.testing.assert_array_equal(table.timepoints, default_timepoints(ranked))
 
 
 # Ranking block by block
@@ -374,7 +427,7 @@ def test_a_late_extra_run_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"'a' has had its 1 run\(s\) on instance 'f1' already.*with seed 5"):
         stream.add(run("a", seed=5))
     stream.add(run("b"))
-    with pytest.raises(InvalidInputError, match=r"'b' has had its 1 run\(s\) on instance 'f1' already.*with seed 6"):
+    with pytest.raises(InvalidInputError, match=r"'f1' have been given out already; .*'b'.*seed=6.* too late\..*runs="):
         stream.add(run("b", seed=6))
     assert stream.waiting == ()
 
@@ -409,7 +462,7 @@ def test_streams_that_mean_nothing_are_refused(arguments: dict[str, object], mes
     with pytest.raises(InvalidInputError, match=message):
         RankingStream(**{**good, **arguments})
     with pytest.raises(InvalidInputError, match=message):
-        next(stream_rankings([], **{**good, **arguments}))
+        stream_rankings([], **{**good, **arguments})  # at once, before anybody asks for a block
 
 
 def arrays_held_by(thing: object) -> list[np.ndarray]:

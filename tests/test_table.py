@@ -455,15 +455,45 @@ def test_a_data_frame_without_meaning_is_refused_with_the_place(table: pd.DataFr
     [
         (frame(time=pd.to_datetime(["2026-01-01", "2026-01-02"])), "row 0: expected a number in 'time'"),
         (frame(time=pd.to_datetime(["2026-01-01", "2026-01-02"], utc=True)), "row 0: expected a number in 'time'"),
-        (frame(time=[10**400, 10**401]), "row 0: expected a finite number in 'time'"),
-        (frame(instance=[[1], [2]]), "row 0: expected a name in 'instance'"),
-        (frame(instance=[{"f": 1}, {"f": 2}]), "row 0: expected a name in 'instance'"),
+        (frame(time=[10**400, 10**401]), r"row 0: expected a finite number in 'time', got 1000+\.\.\.\."),
+        (frame(time=[1, 10**5000]), r"row 1: expected a finite number in 'time', got a huge int\."),
+        (frame(value=[None, -(10**400)]), r"row 1: expected a finite number in 'value', got -1000+\.\.\.\."),
+        (frame(value=pd.Series([2, 1j], dtype=object)), r"row 1: expected a number in 'value', got 1j\."),
+        (frame(value=pd.Series([None, True], dtype=object)), r"row 1: expected a number in 'value', got True\."),
+        (frame(instance=[[1], [2]]), r"row 0: expected a name in 'instance', got \[1\]\."),
+        (frame(instance=["f1", {"f": 2}]), r"row 1: expected a name in 'instance', got \{'f': 2\}\."),
+        (frame(instance=["f1", ("f", [2])]), r"row 1: expected a name in 'instance', got \('f', \[2\]\)\."),
     ],
-    ids=["dates", "dates with a zone", "too large for a float", "lists as names", "dicts as names"],
+    ids=[
+        "dates",
+        "dates with a zone",
+        "too large for a float",
+        "too large for a text",
+        "too small for a float",
+        "complex among others",
+        "truth values among others",
+        "lists as names",
+        "dicts as names",
+        "lists inside names",
+    ],
 )
 def test_a_data_frame_of_other_things_is_refused_with_the_place(table: pd.DataFrame, message: str) -> None:
-    with pytest.raises(SourceError, match=message):
+    with pytest.raises(SourceError, match=f"^data frame, {message}"):
         read(table)
+
+
+def test_lists_in_a_column_of_arrow_are_no_names() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    lists = pd.Series([[1], [2]], dtype=pd.ArrowDtype(pyarrow.list_(pyarrow.int64())))
+    with pytest.raises(SourceError, match="data frame, row 0: expected a name in 'instance', got "):
+        read(frame(instance=lists))
+
+
+@pytest.mark.parametrize("bad", [None, " ", [2]])
+def test_of_several_columns_that_make_up_the_instance_the_bad_one_is_named(bad: object) -> None:
+    table = frame(function=["f1", "f1"], dimension=pd.Series(["2", bad], dtype=object))
+    with pytest.raises(SourceError, match="data frame, row 1: expected a name in 'dimension', got "):
+        read(table, columns={"instance": ("function", "dimension")})
 
 
 @pytest.mark.parametrize("name", ["absent.csv", "absent.csv.gz", "absent.tsv", "absent.parquet"])

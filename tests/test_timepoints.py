@@ -82,6 +82,13 @@ def test_crowded_whole_timepoints_are_moved_apart() -> None:
 
 
 @both_grids
+def test_whole_timepoints_may_reach_beyond_all_whole_numbers_of_the_machine(grid: Grid) -> None:
+    timepoints = grid(1, 1e19, 5, integer=True)
+    assert (timepoints[0], timepoints[-1], timepoints.size) == (1, 1e19, 5)
+    assert (np.diff(timepoints) >= 1).all()
+
+
+@both_grids
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

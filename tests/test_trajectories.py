@@ -151,6 +151,9 @@ def test_no_evaluations_need_a_horizon() -> None:
         ([1.0, 2.0], {"times": [2, 1]}, "'csa' on 'f1': times must increase strictly, got 1 after 2"),
         ([1.0, 2.0], {"times": [1, NAN]}, "'csa' on 'f1': times must be finite, got nan at position 1"),
         ([2.0, 1.0], {"horizon": 1}, "'csa' on 'f1': horizon 1 lies before the last time 2"),
+        ([1.0, 2.0], {"horizon": 1}, "'csa' on 'f1': horizon 1 lies before the last time 2"),
+        ([NAN, NAN], {"horizon": 1}, "'csa' on 'f1': horizon 1 lies before the last time 2"),
+        ([10**400], {}, "'csa' on 'f1': values: expected numbers, got .* too large"),
         (["low"], {}, r"'csa' on 'f1': values: expected numbers, got \['low'\]"),
         ([[1.0]], {}, r"'csa' on 'f1': values: expected a list of numbers, got an array of shape \(1, 1\)"),
         ([1.0], {"seed": "one"}, "'csa' on 'f1': seed must be a whole number, got 'one'"),
@@ -240,6 +243,14 @@ def test_copies_and_pickles_are_equal_to_the_run(
     assert twin == trajectory
     assert hash(twin) == hash(trajectory)
     assert repr(twin) == repr(trajectory)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda run: pickle.loads(pickle.dumps(run))])  # noqa: S301
+def test_the_arrays_of_copies_and_pickles_are_read_only(duplicate: Callable[[Trajectory], Trajectory]) -> None:
+    twin = duplicate(run([1, 2], [5.0, 3.0]))
+    for array in (twin.times, twin.best):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
 
 
 def test_replace_checks_like_the_constructor() -> None:

@@ -39,6 +39,12 @@ def test_an_absent_algorithm_neither_wins_nor_loses() -> None:
     np.testing.assert_allclose(shares, [[1 / 3, 1 / 3, 1]])
 
 
+def test_an_algorithm_alone_on_an_instance_neither_wins_nor_loses() -> None:
+    shares = win_shares(table_of([[[1, 2, 3]], [[NAN, 1, NAN]], [[NAN, 1, NAN]]]))
+    np.testing.assert_array_equal(shares, [[1, 0, 0]])
+    np.testing.assert_array_equal(win_shares(table_of([[[1, 2, NAN]], [[NAN, NAN, 1]]])), [[1, 0, NAN]])
+
+
 def test_an_algorithm_never_observed_has_no_share() -> None:
     np.testing.assert_array_equal(win_shares(table_of([[[1, 2, NAN], [2, 1, 0]]])), [[1, 0, NAN], [0, 0, 1]])
 
@@ -100,6 +106,12 @@ def test_the_strongest_dominator_is_the_one_whose_narrowest_lead_is_widest() -> 
     values = [[[float(name != winner) for name in algorithms] for winner in row] for row in zip(*winners, strict=True)]
     table = RankingTable.from_values(values, algorithms=list(algorithms), timepoints=[1, 2])
     assert observed_dominators(table) == {"c": "a"}
+
+
+def test_a_lead_that_is_only_rounding_is_no_dominance() -> None:
+    table = table_of([[[1, 2]]] * 6 + [[[2, 1]]], instances=["f"] * 6 + ["g"])
+    assert win_shares(table)[0, 0] != win_shares(table)[0, 1]  # six sixths are not quite one
+    assert observed_dominators(table) == {}
 
 
 def test_dominance_follows_the_weights() -> None:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
+from threadpoolctl import threadpool_limits
 
 from polarbear_plugins.inference.task import Task
 from polarbear_plugins.inference.temporal import Modes, WarmStart, find_centre
@@ -41,21 +42,31 @@ _LARGEST_STEP_CORRELATION = 0.999
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What the rankings of each timepoint count, and by how much to shift the log-evidence given a prior's factor."""
+    """What the rankings of each timepoint count, and by how much to shift the log-evidence given a prior's factor.
+
+    ``start`` is the mode under the correction, to begin the search with.
+    """
 
     weights: FloatArray
     evidence_shift: Callable[[FloatArray], float]
+    start: WarmStart
 
 
 def correct_dependence(task: Task, table: RankingTable) -> Correction:
     """Estimate how the rankings of a run repeat over time, and correct for it."""
+    with threadpool_limits(1, user_api="blas"):
+        return _correct(task, table)
+
+
+def _correct(task: Task, table: RankingTable) -> Correction:
     likelihood, basis = Likelihood(task.statistics), helmert(len(table.algorithms))
-    corrected, start = task, None
+    corrected = task
+    start = task.start if isinstance(task.start, WarmStart) else None
     weights = np.ones(table.timepoints.size)
     for _ in range(_ROUNDS):
         centre, _ = find_centre(Modes(corrected, start), start)
         start = WarmStart(centre.phi, centre.coefficients)
-        correction = _correction_at(centre.factor, centre.factor @ centre.coefficients, likelihood, basis, table)
+        correction = _correction_at(centre.factor, start, likelihood, basis, table)
         change = np.abs(np.log(correction.weights / weights)).max()
         weights = correction.weights
         corrected = replace(
@@ -67,8 +78,9 @@ def correct_dependence(task: Task, table: RankingTable) -> Correction:
 
 
 def _correction_at(
-    factor: FloatArray, eta: FloatArray, likelihood: Likelihood, basis: FloatArray, table: RankingTable
+    factor: FloatArray, start: WarmStart, likelihood: Likelihood, basis: FloatArray, table: RankingTable
 ) -> Correction:
+    eta = factor @ start.coefficients
     x = eta @ basis.T
     information = basis.T @ likelihood.information(x) @ basis
     correlation = score_correlation(table, x, information)
@@ -89,7 +101,7 @@ def _correction_at(
             shift += _log_normal(seen, signal + markov) - _log_normal(seen, signal + np.diag(1 / weights))
         return shift
 
-    return Correction(weights, evidence_shift)
+    return Correction(weights, evidence_shift, start)
 
 
 def _markov(correlation: FloatArray) -> FloatArray:

@@ -20,9 +20,9 @@ from polarbear_plugins.validation import FloatArray
 
 __all__ = ["Hierarchical", "sample_hierarchical"]
 
-_PILOT_DRAWS = 1000
+_SEARCH_DRAWS, _NODE_DRAWS = 250, 1000
 _DROP = 7.0  # grid points whose log-density is this far below the best are left out
-_SMALLEST_ALPHA, _LARGEST_ALPHA = 0.01, 1000.0
+_SMALLEST_ALPHA, _LARGEST_ALPHA = 0.02, 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,84 +43,93 @@ class _Density:
         self._modes: FloatArray | None = None
 
     def sample(self, log_kappa: float, draws: int) -> list[Timepoint]:
-        """Draws at every timepoint given kappa."""
+        """Draw at every timepoint given kappa."""
         alpha = math.exp(log_kappa) / self.statistics.algorithms
         seeds = self.seed.spawn(self.statistics.timepoints)
         done = sample_timepoints(self.statistics.with_dirichlet(alpha), draws, seeds, self._modes)
         self._modes = np.array([timepoint.mode for timepoint in done])
         return done
 
-    def slope(self, log_kappa: float) -> float:
-        """Estimate the derivative at a point."""
+    def slope(self, log_kappa: float, done: list[Timepoint]) -> float:
+        """Estimate the derivative at a point from draws given it."""
         kappa, n = math.exp(log_kappa), self.statistics.algorithms
         logs = 0.0
-        for timepoint in self.sample(log_kappa, _PILOT_DRAWS):
+        for timepoint in done:
             logs += float(np.mean(timepoint.utilities.mean(axis=1) - logsumexp(timepoint.utilities, axis=1)))
         normaliser = self.statistics.timepoints * (digamma(kappa) - digamma(kappa / n))
         return float(kappa * (logs + normaliser - self.rate) + 1)
+
+    def search(self, log_kappa: float) -> float:
+        """Estimate the derivative roughly."""
+        return self.slope(log_kappa, self.sample(log_kappa, _SEARCH_DRAWS))
 
 
 def sample_hierarchical(statistics: Statistics, rate: float, draws: int, seed: np.random.SeedSequence) -> Hierarchical:
     """Draws from the posterior with kappa ~ Exponential(rate) and ratings Dirichlet(kappa / n) at each timepoint."""
     density = _Density(statistics, rate, seed)
     low, high = (math.log(statistics.algorithms * alpha) for alpha in (_SMALLEST_ALPHA, _LARGEST_ALPHA))
-    nodes, values = _grid(density, low, high)
+    mode, slopes = _mode(density, low, high)
+    width = _width(mode, slopes)
+    nodes = _nodes(density, mode, width, low, high)
+    places = np.array(sorted(nodes))
+    values = _integrate(places, np.array([density.slope(here, nodes[here]) for here in places]))
     probabilities = np.exp(values - logsumexp(values))
     rng = np.random.default_rng(seed.spawn(1)[0])
-    counts = np.bincount(systematic(probabilities, draws, rng), minlength=nodes.size)
+    counts = np.bincount(systematic(probabilities, draws, rng), minlength=places.size)
     utilities = np.empty((draws, statistics.timepoints, statistics.algorithms))
     log_kappa = np.empty(draws)
     sampled: list[Timepoint] = []
     start = 0
-    for node, count in zip(nodes, counts, strict=True):
+    for node, count in zip(places.tolist(), counts, strict=True):
         if not count:
             continue
-        done = density.sample(float(node), max(int(count), 500))  # enough for the diagnostics to mean something
+        done = nodes[node] if count <= _NODE_DRAWS else density.sample(node, int(count))
         rows = slice(start, start + count)
         utilities[rows] = np.stack([timepoint.utilities[:count] for timepoint in done], axis=1)
-        log_kappa[rows] = node
+        log_kappa[rows] = node + width * (rng.random(count) - 0.5)  # anywhere in the cell of its node
         sampled += done
         start += count
     order = rng.permutation(draws)
     return Hierarchical(utilities[order], log_kappa[order], sampled, int(np.count_nonzero(counts)))
 
 
-def _grid(density: _Density, low: float, high: float) -> tuple[FloatArray, FloatArray]:
-    """Points one standard deviation apart around the mode, and the log-density there."""
-    mode, slopes = _mode(density, low, high)
-    width = _width(mode, slopes)
-    nodes = {0: mode}
+def _nodes(density: _Density, mode: float, width: float, low: float, high: float) -> dict[float, list[Timepoint]]:
+    """Draws given kappa at points one width apart around the mode, as far as the density reaches."""
+    nodes = {mode: density.sample(mode, _NODE_DRAWS)}
+    middle = density.slope(mode, nodes[mode])
     for direction in (1, -1):
-        drop, last = 0.0, density.slope(mode)
+        drop, last = 0.0, middle
         for step in range(1, 25):
             here = mode + direction * step * width
             if not low <= here <= high:
                 break
-            slope = density.slope(here)
+            nodes[here] = density.sample(here, _NODE_DRAWS)
+            slope = density.slope(here, nodes[here])
             drop += direction * width * (last + slope) / 2
-            nodes[direction * step], last, slopes[here] = here, slope, slope
+            last = slope
             if drop < -_DROP:
                 break
-    slopes.setdefault(mode, density.slope(mode))
-    grid = np.array(sorted(nodes.values()))
-    known = np.array([slopes[here] for here in grid])
-    if grid.size == 1:
-        return grid, np.zeros(1)
-    values = CubicSpline(grid, known).antiderivative()(grid)
-    keep = values > values.max() - _DROP
-    return grid[keep], values[keep]
+    return nodes
+
+
+def _integrate(places: FloatArray, slopes: FloatArray) -> FloatArray:
+    """Log-density, up to a constant, from its slope."""
+    if places.size == 1:
+        return np.zeros(1)
+    values: FloatArray = CubicSpline(places, slopes).antiderivative()(places)
+    return values
 
 
 def _mode(density: _Density, low: float, high: float) -> tuple[float, dict[float, float]]:
     """Where the slope changes its sign, and all slopes looked at."""
     here = min(max(math.log(density.statistics.algorithms), low), high)
-    slopes = {here: density.slope(here)}
+    slopes = {here: density.search(here)}
     reach = 0.5
     while True:  # step uphill until the slope turns
         ahead = min(max(here + math.copysign(reach, slopes[here]), low), high)
         if ahead == here:
             return here, slopes
-        slopes[ahead] = density.slope(ahead)
+        slopes[ahead] = density.search(ahead)
         if slopes[ahead] * slopes[here] <= 0:
             break
         here, reach = ahead, 2 * reach
@@ -128,15 +137,15 @@ def _mode(density: _Density, low: float, high: float) -> tuple[float, dict[float
     for _ in range(3):
         middle = a + (b - a) * slopes[a] / (slopes[a] - slopes[b])
         middle = min(max(middle, a + 0.05 * (b - a)), b - 0.05 * (b - a))
-        slopes[middle] = density.slope(middle)
+        slopes[middle] = density.search(middle)
         a, b = (middle, b) if slopes[middle] > 0 else (a, middle)
     return middle, slopes
 
 
 def _width(mode: float, slopes: dict[float, float]) -> float:
-    """Estimate the standard deviation from the change of the slope around the mode."""
+    """Choose the distance of the nodes: a bit less than the standard deviation around the mode."""
     near = sorted(slopes, key=lambda here: abs(here - mode))[:4]
     if len(near) < 2:
-        return 1.0
+        return 0.6
     curvature = -float(np.polyfit(near, [slopes[here] for here in near], 1)[0])
-    return float(np.clip(1 / math.sqrt(curvature), 0.02, 1.0)) if curvature > 0 else 1.0
+    return 0.8 * float(np.clip(1 / math.sqrt(curvature), 0.02, 0.8)) if curvature > 0 else 0.6

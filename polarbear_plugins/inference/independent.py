@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polarbear_plugins.inference.importance import antithetic_normals, resample, smooth_weights
 from polarbear_plugins.inference.laplace import LaplaceTarget, hmc_move, memory
@@ -22,6 +23,8 @@ _T_DEGREES = 7.0
 _FEW_WINS = 4.0
 _MAX_HMC_MOVES = 20
 _MAX_GIBBS_SWEEPS = 200
+_MOST_GROUPS = 8
+_LOWEST_LOG = -650.0  # below, exp vanishes
 FORGOTTEN = 0.1
 
 
@@ -78,19 +81,20 @@ def sample_timepoint(
 
     first = z
     shares: list[float] = []
-    while len(shares) < _MAX_HMC_MOVES:
+    # Sweeps go down a long tail in one step, where Hamiltonian moves would crawl; they know no large ties.
+    long_tail = bool(statistics.wins.min() < 1.0) and not statistics.ties
+    while len(shares) < _MAX_HMC_MOVES and not long_tail:
         z, accepted = hmc_move(target, z, rng)
         shares.append(float(accepted.mean()))
         if len(shares) % 2 == 0 and memory(first, z) < FORGOTTEN:
             break
     left = memory(first, z)
-    acceptance = float(np.mean(shares))
-    if left < FORGOTTEN or statistics.ties:  # sweeps know no large ties
+    if left < FORGOTTEN or statistics.ties:
         return Timepoint(
             utilities=_utilities(target, z),
             route="Hamiltonian moves",
             moves=len(shares),
-            acceptance=acceptance,
+            acceptance=float(np.mean(shares)),
             memory=left,
             **done,
         )
@@ -167,17 +171,39 @@ def _utilities(target: LaplaceTarget, z: FloatArray) -> FloatArray:
 def gibbs_sweep(statistics: Statistics, utilities: FloatArray, rng: np.random.Generator) -> FloatArray:
     """One exact sweep over latent gamma variables, of every draw; for statistics of a timepoint with their prior.
 
-    The last set is that of the prior, all algorithms together.
+    The last set is that of the prior, all algorithms together.  After the arrivals Z of the sets and the ratings given
+    them, groups of algorithms are scaled together with the arrivals of the sets inside them: a group that is far behind
+    has a rating of its own that single ratings could follow only in small steps.
     """
-    members, counts = statistics.sets[0]
-    theta = np.exp(utilities - utilities.max(axis=1, keepdims=True))
-    # The prior makes theta the shares of independent gamma variables; their sum is independent of the shares.
-    theta *= rng.gamma(counts[-1], size=(len(theta), 1)) / theta.sum(axis=1, keepdims=True)
-    arrivals = rng.gamma(counts[:-1], size=(len(theta), len(counts) - 1)) / (theta @ members[:-1].T)
-    rates = 1 + arrivals @ members[:-1]
-    # A gamma variable of small shape underflows; its logarithm does not: G(a) = G(a + 1) U^(1 / a).
+    members, counts = statistics.sets[0][0][:-1], statistics.sets[0][1][:-1]
     shape = statistics.wins[0]
+    theta = np.exp(np.maximum(utilities - utilities.max(axis=1, keepdims=True), _LOWEST_LOG))
+    # The prior makes theta the shares of independent gamma variables; their sum is independent of the shares.
+    theta *= rng.gamma(statistics.sets[0][1][-1], size=(len(theta), 1)) / theta.sum(axis=1, keepdims=True)
+    arrivals = rng.gamma(counts, size=(len(theta), len(counts))) / (theta @ members.T)
+    # A gamma variable of small shape underflows; its logarithm does not: G(a) = G(a + 1) U^(1 / a).
     logs = np.log(rng.gamma(shape + 1, size=theta.shape)) + np.log(rng.random(theta.shape)) / shape
-    new = logs - np.log(rates)
-    centred: FloatArray = new - new.mean(axis=1, keepdims=True)
+    logs -= np.log1p(arrivals @ members)
+    for group, inside, power in _groups(members, counts, shape):
+        theta = np.exp(np.maximum(logs, _LOWEST_LOG))
+        outside = members[~inside] * group
+        rate = theta @ group + np.einsum("zs,zs->z", arrivals[:, ~inside], theta @ outside.T)
+        log_scale = np.log(rng.gamma(power + 1, size=len(theta))) + np.log(rng.random(len(theta))) / power
+        log_scale -= np.log(rate)
+        logs += log_scale[:, None] * group
+        arrivals[:, inside] *= np.exp(np.clip(-log_scale, _LOWEST_LOG, -_LOWEST_LOG))[:, None]
+    centred: FloatArray = logs - logs.mean(axis=1, keepdims=True)
     return centred
+
+
+def _groups(
+    members: FloatArray, counts: FloatArray, shape: FloatArray
+) -> list[tuple[FloatArray, NDArray[np.bool_], float]]:
+    """Observed sets whose common rating is known least: who is in them, which sets lie inside, how often they won."""
+    groups = []
+    for group in members:
+        if group.all():
+            continue
+        inside = (members @ (1 - group)) == 0
+        groups.append((group, inside, float(shape @ group - counts[inside].sum())))
+    return sorted(groups, key=lambda entry: entry[2])[:_MOST_GROUPS]

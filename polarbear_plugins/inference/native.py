@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.inference.hierarchical import sample_hierarchical
@@ -19,12 +20,14 @@ __all__ = ["native"]
 
 def native(task: Task, *, min_moves: int = 0) -> Draws:
     """Compute a posterior by Laplace expansion, importance sampling and, where needed, Markov moves."""
-    if isinstance(task.prior, Dirichlet):
-        return _dirichlet(task, task.prior)
-    if isinstance(task.prior, HierarchicalDirichlet):
-        return _hierarchical(task, task.prior)
-    if isinstance(task.prior, TemporalPrior):
-        return sample_temporal(task, min_moves=min_moves)
+    # One thread for each small product: more would wait for each other, and round differently.
+    with threadpool_limits(1, user_api="blas"):
+        if isinstance(task.prior, Dirichlet):
+            return _dirichlet(task, task.prior)
+        if isinstance(task.prior, HierarchicalDirichlet):
+            return _hierarchical(task, task.prior)
+        if isinstance(task.prior, TemporalPrior):
+            return sample_temporal(task, min_moves=min_moves)
     raise InvalidInputError(f"The native engine does not know priors such as {task.prior!r}.")
 
 

@@ -240,7 +240,9 @@ def sample_temporal(task: Task, *, min_moves: int = 0) -> Draws:
         f"importance sampling has k-hat {k_hat:.2f} and {effective:.0f} effective draws of {task.draws}, and after "
         f"{len(shares)} moves draws still correlate by {left or 0:.2f} with where they began"
     )
-    phis = np.array([point.phi for point in points])[which]
+    # Hyperparameters stand for the cell of their grid point.
+    cell = rng.uniform(-0.5, 0.5, (task.draws, centre.phi.size)) @ axes.T
+    phis = np.array([point.phi for point in points])[which] + cell
     return Draws(
         utilities=sampler.eta(which, z) @ modes.basis.T,
         hyperparameters={name: phis[:, i] for i, name in enumerate(prior.hyperparameters)},

@@ -29,6 +29,7 @@ __all__ = ["Likelihood", "Statistics", "TieBlock", "helmert", "scores", "statist
 _FEW_ALGORITHMS = 12
 # Utilities further below the best count as this far below in sums, which then never vanish.
 _LOWEST = -300.0
+_MOST_PAIRS = 1 << 18
 # Larger ties than this are integrated instead of taken apart, where there are more algorithms than that.
 _SMALL_TIE = 8
 
@@ -216,6 +217,7 @@ class _Block:
     timepoints: slice
     members: FloatArray
     counts: FloatArray
+    pairs: FloatArray | None  # [set, algorithm * algorithm]: who are in it together; not where that would be large
 
 
 class Likelihood:
@@ -247,7 +249,7 @@ class Likelihood:
         value: FloatArray = shifted.reshape(*x.shape[:-2], -1) @ self.wins.ravel()
         for block in self.blocks:
             sums = _set_sums(theta, block)
-            value -= np.log(sums, out=sums).reshape(*x.shape[:-2], -1) @ block.counts.ravel()
+            value -= np.log(sums, out=sums).reshape(*x.shape[:-2], block.counts.size) @ block.counts.ravel()
         for tie in self.ties:
             for t in np.flatnonzero(tie.counts):
                 value -= tie.counts[t] * tie_value(shifted[..., t, :], tie.block, tie.rest)
@@ -261,8 +263,9 @@ class Likelihood:
         for block in self.blocks:
             sums = _set_sums(theta, block)
             np.divide(block.counts, sums, out=sums)
-            pulls = (sums.reshape(-1, len(block.members)) @ block.members).reshape(*sums.shape[:-1], -1)
-            gradient[..., block.timepoints, :] = -theta[..., block.timepoints, :] * pulls
+            part = theta[..., block.timepoints, :]
+            pulls = sums.reshape(part[..., 0].size, len(block.members)) @ block.members
+            gradient[..., block.timepoints, :] = -part * pulls.reshape(part.shape)
         gradient += self.wins
         for tie in self.ties:
             for t in np.flatnonzero(tie.counts):
@@ -280,12 +283,9 @@ class Likelihood:
             sums = part @ block.members.T
             first = block.counts / sums
             second = first / sums
-            diagonal = part * (first @ block.members)
-            for offset in range(len(part)):
-                scaled = block.members * part[offset]
-                here = -(scaled.T * second[offset]) @ scaled
-                here[np.diag_indices(n)] += diagonal[offset]
-                information[block.timepoints.start + offset] = here
+            here = -_weighted_squares(block, second) * part[:, :, None] * part[:, None, :]
+            here[:, range(n), range(n)] += part * (first @ block.members)
+            information[block.timepoints] = here
         for tie in self.ties:
             for t in np.flatnonzero(tie.counts):
                 information[t] += tie.counts[t] * tie_hessian(shifted[t], tie.block, tie.rest)
@@ -296,7 +296,16 @@ def _set_sums(theta: FloatArray, block: _Block) -> FloatArray:
     """Ratings of the sets of a block, ``[..., timepoint, set]``, by one matrix product."""
     part = theta[..., block.timepoints, :]
     sums = part.reshape(-1, part.shape[-1]) @ block.members.T
-    return sums.reshape(*part.shape[:-1], -1)
+    return sums.reshape(*part.shape[:-1], len(block.members))
+
+
+def _weighted_squares(block: _Block, weights: FloatArray) -> FloatArray:
+    """Sum over sets of weight times the outer product of their members, ``[timepoint, algorithm, algorithm]``."""
+    n = block.members.shape[1]
+    if block.pairs is not None:
+        return (weights @ block.pairs).reshape(len(weights), n, n)
+    squares: FloatArray = np.stack([(block.members.T * row) @ block.members for row in weights])
+    return squares
 
 
 def _blocks(statistics: Statistics) -> list[_Block]:
@@ -319,7 +328,10 @@ def _blocks(statistics: Statistics) -> list[_Block]:
             places = [position[key] for key in keys[t]]
             members[places] = statistics.sets[t][0]
             np.add.at(counts[t - start], places, statistics.sets[t][1])  # the prior may repeat a set
-        blocks.append(_Block(slice(start, stop), members, counts))
+        pairs = None
+        if members.size * statistics.algorithms <= _MOST_PAIRS:
+            pairs = (members[:, :, None] * members[:, None, :]).reshape(len(members), statistics.algorithms**2)
+        blocks.append(_Block(slice(start, stop), members, counts, pairs))
         start = stop
     return blocks
 

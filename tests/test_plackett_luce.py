@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp, softmax
@@ -257,6 +257,7 @@ def test_weights_on_timepoints_multiply_what_each_timepoint_says(ranks: RankArra
 
 
 @given(st.integers(0, 10_000), st.sampled_from([3, 6, 14, 70]))
+@settings(max_examples=25)
 def test_the_order_of_the_rows_does_not_matter(seed: int, n: int) -> None:
     ranks = random_ranks(6, 2, n, levels=4 if n < 14 else n, absent=0.2, seed=seed)
     rng = np.random.default_rng(seed)
@@ -334,6 +335,12 @@ def test_utilities_that_differ_by_a_thousand_give_finite_numbers(ranks: RankArra
     assert np.isfinite(likelihood.value(x))
     assert np.isfinite(likelihood.gradient(x)).all()
     assert np.isfinite(likelihood.information(x)).all()
+
+
+@pytest.mark.xfail(reason="the worst algorithms have no worth left to be divided by", raises=RuntimeWarning)
+def test_scores_at_utilities_that_differ_by_a_thousand_are_finite() -> None:
+    ranks = np.array([[[1, 2, 3]]], dtype=np.int16)
+    assert np.isfinite(scores(ranks, np.array([[0.0, -500.0, -1000.0]]))).all()
 
 
 def test_a_certain_ranking_is_certain_and_its_opposite_is_not_impossible() -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import gc
 import json
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,12 +97,24 @@ def test_a_file_written_by_a_version_with_further_diagnostics_can_be_read(saved:
     assert Posterior.load(saved).diagnostics == DIAGNOSTICS
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see the test below
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.99])
 def test_a_file_that_was_cut_is_damaged(saved: Path, share: float) -> None:
     content = saved.read_bytes()
     saved.write_bytes(content[: int(share * len(content))])
     with pytest.raises(SourceError, match=r"posterior\.npz is not a saved posterior, or is damaged"):
         Posterior.load(saved)
+
+
+@pytest.mark.xfail(reason="numpy leaves a file open that it opened and that is no archive", raises=AssertionError)
+def test_a_damaged_file_is_closed_again(saved: Path) -> None:
+    saved.write_bytes(saved.read_bytes()[:200])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with pytest.raises(SourceError):
+            Posterior.load(saved)
+        gc.collect()
+    assert not told
 
 
 def test_a_file_with_a_wrong_byte_in_the_draws_is_damaged(saved: Path) -> None:

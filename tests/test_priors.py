@@ -214,6 +214,8 @@ def test_the_hyperprior_is_that_of_the_textbook_on_the_log_scale(
         (BSpline, {"scale": "wide"}, "scale .*expected two numbers"),
     ],
 )
-def test_options_that_mean_nothing_are_refused(make: Callable[..., Any], options: dict[str, Any], complaint: str) -> None:
+def test_options_that_mean_nothing_are_refused(
+    make: Callable[..., Any], options: dict[str, Any], complaint: str
+) -> None:
     with pytest.raises(InvalidInputError, match=complaint):
         make(**options)

@@ -29,7 +29,7 @@ from polarbear_plugins.validation import FloatArray
 __all__ = ["GridPoint", "Modes", "WarmStart", "find_centre", "sample_temporal"]
 
 _DIFFERENCE = 0.2  # between the points of finite differences of the log-evidence
-_DROP = 7.0  # grid points whose log-evidence is this far below the best are left out
+_DROP = 6.0  # grid points whose log-evidence is this far below the best are left out
 _MAX_GRID = 150
 _MAX_MOVES = 60
 
@@ -69,7 +69,7 @@ class Modes:
 
     def at(self, phi: FloatArray, near: FloatArray | None = None) -> GridPoint:
         """Expand the posterior for the hyperparameters ``phi``."""
-        factor = np.asarray(self.prior.factor(phi, self.time, np), dtype=np.float64)
+        factor = _square(np.asarray(self.prior.factor(phi, self.time, np), dtype=np.float64))
         shape = (factor.shape[1], self.basis.shape[1])
         u = near if near is not None else self._last
         if u is None or u.shape != shape:
@@ -124,6 +124,16 @@ class Modes:
             np.ascontiguousarray(whitener),
             point.residual,
         )
+
+
+def _square(factor: FloatArray) -> FloatArray:
+    """Give a factor of the same covariance with no more coefficients than timepoints."""
+    if factor.shape[1] <= factor.shape[0]:
+        return factor
+    _, root = np.linalg.qr(factor.T)
+    signs = np.where(np.diag(root) < 0, -1.0, 1.0)  # neighbouring hyperparameters shall have neighbouring factors
+    fewer: FloatArray = root.T * signs
+    return fewer
 
 
 def _loadings(factor: FloatArray, d: int) -> FloatArray:

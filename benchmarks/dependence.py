@@ -91,7 +91,12 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--output", type=Path, help="keep the results as JSON")
+    parser.add_argument("--figure", type=Path, help="draw the coverage (needs matplotlib)")
+    parser.add_argument("--draw", type=Path, help="only draw the figure, from the JSON of an earlier run")
     arguments = parser.parse_args()
+    if arguments.draw:
+        draw(json.loads(arguments.draw.read_text())["results"], arguments.figure)
+        return
     size = (arguments.algorithms, arguments.instances, arguments.timepoints, arguments.draws)
     results = []
     print(f"n={size[0]} P={size[1]} T={size[2]}, {arguments.simulations} simulations each")
@@ -112,6 +117,40 @@ def main() -> None:
     print(f"{len(results) - len(outside)} of {len(results)} corrected figures lie between 0.92 and 0.98")
     if arguments.output:
         arguments.output.write_text(json.dumps({"arguments": sys.argv[1:], "results": results}, indent=1) + "\n")
+    if arguments.figure:
+        draw(results, arguments.figure)
+
+
+def draw(results: list[dict[str, Any]], path: Path) -> None:
+    """Coverage against the correlation between neighbouring timepoints, as it is and corrected."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = list(dict.fromkeys(row["prior"] for row in results))
+    figure, axes = plt.subplots(1, len(names), figsize=(2.4 * len(names), 3), sharey=True, layout="constrained")
+    for ax, name in zip(np.atleast_1d(axes), names, strict=True):
+        rows = [row for row in results if row["prior"] == name]
+        places = range(len(rows))
+        ax.axhspan(0.92, 0.98, color="0.9")
+        ax.axhline(0.95, color="0.5", linewidth=0.8)
+        ax.plot(places, [row["none"] for row in rows], "o--", color="#D55E00", label="rankings taken as independent")
+        ax.errorbar(
+            places,
+            [row["auto"] for row in rows],
+            yerr=[2 * row["auto_error"] for row in rows],
+            fmt="s-",
+            color="#0072B2",
+            capsize=3,
+            label="corrected",
+        )
+        ax.set(title=name, xticks=list(places), xticklabels=[f"{row['rho']:g}" for row in rows], ylim=(0.5, 1))
+    figure.supxlabel("correlation of a run's noise from one timepoint to the next")
+    figure.supylabel("coverage of 95 % intervals")
+    handles, labels = np.atleast_1d(axes)[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=2, frameon=False)
+    figure.savefig(path, dpi=130)
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def test_of_two_algorithms_the_rating_has_a_beta_posterior(wins: int, alpha: flo
     ratings = posterior.ratings[:, 0, 0]
     assert posterior.diagnostics.good
     assert ratings.mean() == pytest.approx(exact.mean(), abs=4 * exact.std() / math.sqrt(2000))
-    assert ratings.std() == pytest.approx(exact.std(), rel=0.12)
+    assert ratings.std() == pytest.approx(exact.std(), rel=0.15)
     for level in (0.05, 0.25, 0.5, 0.75, 0.95):
         assert np.mean(ratings < exact.ppf(level)) == pytest.approx(level, abs=0.035)
 
@@ -220,7 +220,7 @@ def test_a_truth_drawn_from_the_bspline_prior_is_anywhere_among_the_draws() -> N
         factor = prior.factor(rng.normal(size=1), np.linspace(0, 1, timepoints))
         utilities = factor @ rng.normal(size=(factor.shape[1], 2)) @ helmert(3).T
         table = table_of(-(utilities + rng.gumbel(size=(8, timepoints, 3))))
-        posterior = fitted(table, "bspline", draws=990, seed=simulation, dependence="none", time_scale="linear")
+        posterior = fitted(table, "bspline", draws=495, seed=simulation, dependence="none", time_scale="linear")
         gaps = posterior.log_ratings[..., 0] - posterior.log_ratings[..., 1]
         truth = utilities[:, 0] - utilities[:, 1]
         places.append([place_of(truth[t], gaps[:, t]) for t in (0, 3, 5)])
@@ -278,13 +278,13 @@ def test_big_ties_among_twenty_algorithms_can_be_rated(prior: str) -> None:
     assert (means[:, :8].min(axis=1) > means[:, 10:].max(axis=1)).all()
 
 
-NOTHING_TO_CHOOSE_FROM = pytest.mark.xfail(reason="Likelihood.gradient fails without any set", raises=ValueError)
+@pytest.mark.parametrize("prior", ["dirichlet", "random-walk"])
+def test_many_algorithms_that_always_tie_are_equal(prior: str) -> None:
+    posterior = fitted(table_of(np.zeros((3, 1, 14))), prior, draws=1000, seed=1)
+    np.testing.assert_allclose(posterior.ratings.mean(axis=0), 1 / 14, atol=0.02)
 
 
-@pytest.mark.parametrize("prior", ["dirichlet", pytest.param("random-walk", marks=NOTHING_TO_CHOOSE_FROM)])
-def test_twenty_algorithms_that_always_tie_are_equal(prior: str) -> None:
-    posterior = fitted(table_of(np.zeros((3, 2, 20))), prior, draws=1000, seed=1)
-    np.testing.assert_allclose(posterior.ratings.mean(axis=0), 1 / 20, atol=0.015)
+NOBODY_OBSERVED = pytest.mark.xfail(reason="statistics_of fails at a timepoint without any set", raises=ValueError)
 
 
 @pytest.mark.parametrize(
@@ -292,9 +292,9 @@ def test_twenty_algorithms_that_always_tie_are_equal(prior: str) -> None:
     [
         (10, 4, "dirichlet"),
         (10, 4, "random-walk"),
-        pytest.param(100, 7, "random-walk", marks=NOTHING_TO_CHOOSE_FROM),
-        pytest.param(10, 14, "dirichlet", marks=NOTHING_TO_CHOOSE_FROM),
-        pytest.param(10, 14, "random-walk", marks=NOTHING_TO_CHOOSE_FROM),
+        (100, 7, "random-walk"),
+        pytest.param(10, 14, "dirichlet", marks=NOBODY_OBSERVED),
+        pytest.param(10, 14, "random-walk", marks=NOBODY_OBSERVED),
     ],
 )
 def test_timepoints_at_which_nobody_was_observed_are_known_from_the_prior(instances: int, n: int, prior: str) -> None:

@@ -114,7 +114,8 @@ def polarbear_executor(address: str, options: Mapping[str, object]) -> Executor 
 def polarbear_priors() -> Mapping[str, Callable[..., object]]:
     """Provide further priors over ratings.  Everybody is asked; a name may be given once.
 
-    :returns: for each name that ``fit(prior=...)`` shall know, what makes the prior from its options.
+    :returns: for each name that ``fit(prior=...)`` shall know, what makes the prior (``polarbear_plugins.priors``) from
+        its options.
 
     .. versionadded:: 0.1
     """
@@ -124,7 +125,8 @@ def polarbear_priors() -> Mapping[str, Callable[..., object]]:
 def polarbear_engines() -> Mapping[str, Callable[..., object]]:
     """Provide further inference engines.  Everybody is asked; a name may be given once.
 
-    :returns: for each name that ``fit(engine=...)`` shall know, what computes the posterior.
+    :returns: for each name that ``fit(engine=...)`` shall know, a function that takes a ``Task`` and options and returns
+        ``Draws`` (``polarbear_plugins.inference.task``).
 
     .. versionadded:: 0.1
     """

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import betaln, logsumexp
+from scipy.special import betaln, expit, logsumexp
 from scipy.stats import beta, chisquare
 
 from polarbear_plugins import Posterior, RankingTable, compare, fit, hookimpl
@@ -146,6 +146,24 @@ def test_of_two_algorithms_the_hierarchical_posterior_is_that_of_numerical_integ
     found, mean = posterior.hyperparameters["log_kappa"], weights @ log_kappa
     assert found.mean() == pytest.approx(mean, abs=0.12)
     assert found.std() == pytest.approx(math.sqrt(weights @ (log_kappa - mean) ** 2), rel=0.12)
+
+
+@pytest.mark.parametrize("wins", [6, 10, 12])
+def test_of_two_algorithms_the_posterior_under_a_scale_is_that_of_numerical_integration(wins: int) -> None:
+    # At a single timepoint a B-spline is one coefficient times the scale.
+    log_scale, u = np.meshgrid(np.linspace(-5, 5, 401), np.linspace(-6, 6, 401), indexing="ij")
+    gap = math.sqrt(2) * np.exp(log_scale) * u
+    log_density = -0.5 * (log_scale**2 + u**2) - wins * np.logaddexp(0, -gap) - (12 - wins) * np.logaddexp(0, gap)
+    weights = np.exp(log_density - logsumexp(log_density))
+    rating = expit(gap)
+
+    posterior = fit(wins_table([wins], 12), "bspline", seed=1)
+    found = {"rating": posterior.ratings[:, 0, 0], "log_scale": posterior.hyperparameters["log_scale"]}
+    for name, exact in (("rating", rating), ("log_scale", log_scale)):
+        mean = np.sum(weights * exact)
+        deviation = math.sqrt(np.sum(weights * (exact - mean) ** 2))
+        assert found[name].mean() == pytest.approx(mean, abs=0.1 * deviation)
+        assert found[name].std() == pytest.approx(deviation, rel=0.1)
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.1, 0.3])

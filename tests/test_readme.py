@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parent.parent
 
-def _blocks(root: Path, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (root / "README.md").read_text(), flags=re.DOTALL)
+
+def _blocks(root: Path, language: str, page: str = "README.md") -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (root / page).read_text(), flags=re.DOTALL)
 
 
 def test_ci_runs_the_test_command_of_the_readme_and_nothing_else(root: Path) -> None:
@@ -30,13 +32,11 @@ def test_the_main_command_analyses_a_table_that_is_there(root: Path) -> None:
     assert not done.stderr
 
 
-def test_the_python_example_runs(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))])
+def test_the_python_examples_run(root: Path, page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(root)
-    [example] = _blocks(root, "python")
-    exec(compile(example, "README.md", "exec"), {})  # noqa: S102 - our own README
-    assert "(20, 30, 5)" in capsys.readouterr().out
+    for example in _blocks(root, "python", page):
+        exec(compile(example, page, "exec"), {})  # noqa: S102 - our own pages
 
 
 def test_the_extras_in_the_readme_are_those_of_the_package(root: Path) -> None:

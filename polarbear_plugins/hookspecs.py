@@ -125,7 +125,7 @@ def polarbear_priors() -> Mapping[str, Callable[..., object]]:
 def polarbear_engines() -> Mapping[str, Callable[..., object]]:
     """Provide further inference engines.  Everybody is asked; a name may be given once.
 
-    :returns: for each name that ``fit(engine=...)`` shall know, a function that takes a ``Task`` and options and returns
+    :returns: for each name that ``fit(engine=...)`` shall know, a function of a ``Task`` and options that returns
         ``Draws`` (``polarbear_plugins.inference.task``).
 
     .. versionadded:: 0.1

@@ -170,7 +170,7 @@ class _SetCounter:
         for t in range(self.timepoints):
             here = timepoint == t
             distinct, inverse = np.unique(keys[here], return_inverse=True)
-            packed = distinct.view(np.uint8).reshape(distinct.size, -1)
+            packed = distinct.view(np.uint8).reshape(distinct.size, -(-n // 8))
             members = np.unpackbits(packed, axis=-1, count=n).astype(np.float64)
             total: FloatArray = np.bincount(inverse.ravel(), counts[here], minlength=distinct.size).astype(np.float64)
             sets.append((members, total))
@@ -341,7 +341,7 @@ def scores(ranks: RankArray, x: FloatArray) -> FloatArray:
 
     Parts of a tie are taken at their mean rating, which is exact without ties.
     """
-    theta = np.exp(x - x.max(axis=-1, keepdims=True))
+    theta = np.exp(np.maximum(x - x.max(axis=-1, keepdims=True), _LOWEST))
     gradient = np.zeros(ranks.shape)
     for place in range(1, ranks.shape[-1] + 1):
         block, rest = ranks == place, ranks > place

@@ -138,7 +138,7 @@ class Posterior:
         """Read a posterior that :meth:`save` wrote."""
         path = Path(path)
         try:
-            with np.load(path, allow_pickle=False) as arrays:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 about = json.loads(str(arrays["about"]))
                 if about["format"] != _FORMAT:
                     raise SourceError(f"{path.name} has the format {about['format']}; this version reads {_FORMAT}.")

@@ -302,17 +302,14 @@ def test_many_algorithms_that_always_tie_are_equal(prior: str) -> None:
     np.testing.assert_allclose(posterior.ratings.mean(axis=0), 1 / 14, atol=0.02)
 
 
-NOBODY_OBSERVED = pytest.mark.xfail(reason="statistics_of fails at a timepoint without any set", raises=ValueError)
-
-
 @pytest.mark.parametrize(
     ("instances", "n", "prior"),
     [
         (10, 4, "dirichlet"),
         (10, 4, "random-walk"),
         (100, 7, "random-walk"),
-        pytest.param(10, 14, "dirichlet", marks=NOBODY_OBSERVED),
-        pytest.param(10, 14, "random-walk", marks=NOBODY_OBSERVED),
+        (10, 14, "dirichlet"),
+        (10, 14, "random-walk"),
     ],
 )
 def test_timepoints_at_which_nobody_was_observed_are_known_from_the_prior(instances: int, n: int, prior: str) -> None:
@@ -583,7 +580,6 @@ def test_the_priors_of_plugins_are_found_by_name_and_take_options() -> None:
         fit(table, "constant", width=2)
 
 
-@pytest.mark.xfail(reason="options collected by ** are not recognised", raises=InvalidInputError)
 @pytest.mark.usefixtures("plugin")
 def test_the_maker_of_a_prior_may_take_any_options() -> None:
     assert fitted(random_table(5, 2, 3), "loose", draws=500, seed=1, scale=0.5).prior == "constant"

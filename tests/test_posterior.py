@@ -106,7 +106,6 @@ def test_a_file_that_was_cut_is_damaged(saved: Path, share: float) -> None:
         Posterior.load(saved)
 
 
-@pytest.mark.xfail(reason="numpy leaves a file open that it opened and that is no archive", raises=AssertionError)
 def test_a_damaged_file_is_closed_again(saved: Path) -> None:
     saved.write_bytes(saved.read_bytes()[:200])
     with warnings.catch_warnings(record=True) as told:

@@ -12,7 +12,7 @@ the actual variance it is ``sum_uv k_u k_v sqrt(w_u w_v) R_uv B_tu B_tv``.  Inde
 
 Hyperparameters.  Weighted evidence knows less than there is about how fast ratings change: what all instances repeat is
 known well from one timepoint to the next.  The evidence of the hyperparameters is therefore shifted by the difference
-between two Gaussian approximations of it, with correlated and with weighted observations.
+between two Gaussian approximations of it, with correlated and with weighted observations, if that finds more change.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from scipy.linalg import cholesky, solve_triangular
 from threadpoolctl import threadpool_limits
 
 from polarbear_plugins.inference.task import Task
-from polarbear_plugins.inference.temporal import Modes, WarmStart, find_centre
+from polarbear_plugins.inference.temporal import GridPoint, Modes, WarmStart, find_centre
 from polarbear_plugins.plackett_luce import Likelihood, helmert, scores
 from polarbear_plugins.rankings import RankingTable
 from polarbear_plugins.validation import FloatArray
 
 __all__ = ["Correction", "balanced_weights", "correct_dependence", "score_correlation"]
 
-_ROUNDS = 4
+_ROUNDS = 3
 _SMALLEST_WEIGHT = 1e-3
 # The correlation is estimated from the instances at hand and errs to both sides, while a weight too large costs more
 # coverage than one too small gains: weights below 1 are lowered a little (benchmarks/dependence.py).
@@ -48,7 +48,7 @@ class Correction:
     """
 
     weights: FloatArray
-    evidence_shift: Callable[[FloatArray], float]
+    evidence_shift: Callable[[FloatArray], float] | None
     start: WarmStart
 
 
@@ -60,27 +60,34 @@ def correct_dependence(task: Task, table: RankingTable) -> Correction:
 
 def _correct(task: Task, table: RankingTable) -> Correction:
     likelihood, basis = Likelihood(task.statistics), helmert(len(table.algorithms))
-    corrected = task
-    start = task.start if isinstance(task.start, WarmStart) else None
-    weights = np.ones(table.timepoints.size)
+
+    def centre(task: Task, start: WarmStart | None) -> tuple[GridPoint, Correction]:
+        point, _ = find_centre(Modes(task, start), start)
+        return point, _correction_at(point, likelihood, basis, table)
+
+    point, correction = centre(task, task.start if isinstance(task.start, WarmStart) else None)
     for _ in range(_ROUNDS):
-        centre, _ = find_centre(Modes(corrected, start), start)
-        start = WarmStart(centre.phi, centre.coefficients)
-        correction = _correction_at(centre.factor, start, likelihood, basis, table)
-        change = np.abs(np.log(correction.weights / weights)).max()
-        weights = correction.weights
-        corrected = replace(
-            task, statistics=task.statistics.weighted(weights), evidence_shift=correction.evidence_shift
-        )
-        if change < 0.05:
+        before = correction.weights
+        weighted = replace(task, statistics=task.statistics.weighted(before))
+        point, correction = centre(weighted, correction.start)
+        if np.abs(np.log(correction.weights / before)).max() < 0.05:
             break
-    return correction
+    weighted = replace(task, statistics=task.statistics.weighted(correction.weights))
+    shifted, shift_correction = centre(replace(weighted, evidence_shift=correction.evidence_shift), correction.start)
+    # Persistent noise hides change, and the shift brings it back.  It never smooths more than the weights alone do: a
+    # prior that cannot be constant would have to vanish where all rankings repeat.
+    if _roughness(shifted.factor) > _roughness(point.factor):
+        return shift_correction
+    return replace(correction, evidence_shift=None)
 
 
-def _correction_at(
-    factor: FloatArray, start: WarmStart, likelihood: Likelihood, basis: FloatArray, table: RankingTable
-) -> Correction:
-    eta = factor @ start.coefficients
+def _roughness(factor: FloatArray) -> float:
+    """Variance that the prior expects of the change from one timepoint to the next, on average."""
+    return float(np.mean(np.sum(np.diff(factor, axis=0) ** 2, axis=1)))
+
+
+def _correction_at(point: GridPoint, likelihood: Likelihood, basis: FloatArray, table: RankingTable) -> Correction:
+    eta = point.factor @ point.coefficients
     x = eta @ basis.T
     information = basis.T @ likelihood.information(x) @ basis
     correlation = score_correlation(table, x, information)
@@ -88,7 +95,7 @@ def _correction_at(
     scale = np.trace(information, axis1=1, axis2=2)
     _, directions = np.linalg.eigh(np.mean(information / np.maximum(scale, 1e-300)[:, None, None], axis=0))
     told = np.maximum(np.einsum("iq,tij,jq->tq", directions, information, directions), 1e-12)
-    weights = balanced_weights(factor, told, correlation) ** _CAUTION
+    weights = balanced_weights(point.factor, told, correlation) ** _CAUTION
     # One step of Newton's method from the mode: what the rankings of each timepoint say by themselves, in units of
     # its standard error.
     observed = np.sqrt(told) * (eta @ directions) + (likelihood.gradient(x) @ basis @ directions) / np.sqrt(told)
@@ -101,7 +108,7 @@ def _correction_at(
             shift += _log_normal(seen, signal + markov) - _log_normal(seen, signal + np.diag(1 / weights))
         return shift
 
-    return Correction(weights, evidence_shift, start)
+    return Correction(weights, evidence_shift, WarmStart(point.phi, point.coefficients))
 
 
 def _markov(correlation: FloatArray) -> FloatArray:
@@ -133,7 +140,6 @@ def score_correlation(table: RankingTable, x: FloatArray, information: FloatArra
     by_instance = np.zeros((len(table.instances), *rows.shape[1:]))
     np.add.at(by_instance, table.instance_index, rows)
     latent = by_instance @ basis
-    latent -= latent.mean(axis=0)
     white = np.empty_like(latent)
     for t, here in enumerate(information):
         # Where hardly anything was observed the information has directions without any.
@@ -186,8 +192,8 @@ def balanced_weights(factor: FloatArray, information: FloatArray, correlation: F
         # More of the variance comes from the data than the posterior claims: less weight.  Timepoints that the prior
         # pools share their weight; otherwise a few would take all of it.
         change = -np.log1p(np.maximum(excess / np.maximum(share, 1e-12), -0.9))
-        change = pooling @ change / pooling.sum(axis=1)
-        new = np.clip(weights * np.exp(0.6 * change), _SMALLEST_WEIGHT, 1.0)
+        wanted = np.log(weights) + 0.6 * change
+        new = np.clip(np.exp(pooling @ wanted / pooling.sum(axis=1)), _SMALLEST_WEIGHT, 1.0)
         done = np.abs(np.log(new / weights)).max() < 1e-3
         weights = new
         if done:

@@ -104,6 +104,7 @@ def fit(
         correction = _load("polarbear_plugins.inference.dependence:correct_dependence")(task, table)
         weights = correction.weights
         task = replace(task, statistics=task.statistics.weighted(weights), evidence_shift=correction.evidence_shift)
+    _check_options(run, engine_options or {}, f"engine {engine_name!r}", given=1)
     done = run(task, **(engine_options or {}))
     diagnostics = replace(
         done.diagnostics,
@@ -174,14 +175,20 @@ def _prior(prior: str | Prior, options: Mapping[str, object]) -> Prior:
             raise InvalidInputError(f"prior: expected a name or a prior, got {prior!r}.")
         return prior
     make: Callable[..., Any] = _named(prior, "prior", BUILT_IN_PRIORS, "polarbear_priors")
-    known = [name for name in inspect.signature(make).parameters if name != "self"]
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        raise InvalidInputError(
-            f"fit: prior {prior!r} has no option {unknown[0]!r}. It takes {', '.join(known) or 'none'}."
-        )
+    _check_options(make, options, f"prior {prior!r}")
     made: Prior = make(**options)
     return made
+
+
+def _check_options(function: Callable[..., Any], options: Mapping[str, object], who: str, given: int = 0) -> None:
+    """Refuse options that a function does not take besides the arguments it is given."""
+    parameters = list(inspect.signature(function).parameters.values())[given:]
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    known = [parameter.name for parameter in parameters if parameter.kind is not parameter.POSITIONAL_ONLY]
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise InvalidInputError(f"fit: {who} has no option {unknown[0]!r}. It takes {', '.join(known) or 'none'}.")
 
 
 def _engine(engine: str | Engine) -> tuple[str, Engine]:
@@ -199,6 +206,9 @@ def _named(name: str, what: str, built_in: Mapping[str, Any], hook: str) -> Any:
         return built_in[name]
     found = dict(built_in)
     for offered in getattr(load_plugins().manager.hook, hook)():
+        twice = sorted(set(found) & set(offered))
+        if twice:
+            raise InvalidInputError(f"More than one plugin provides the {what} {', '.join(twice)}; uninstall one.")
         found |= offered
     if name not in found:
         raise UnknownNameError(f"There is no {what} {name!r}. There are {', '.join(sorted(found))}.")

@@ -22,7 +22,7 @@ __all__ = ["Hierarchical", "sample_hierarchical"]
 
 _SEARCH_DRAWS, _NODE_DRAWS = 250, 1000
 _DROP = 7.0  # grid points whose log-density is this far below the best are left out
-_SMALLEST_ALPHA, _LARGEST_ALPHA = 0.02, 1000.0
+_SMALLEST_ALPHA, _LARGEST_ALPHA = 0.01, 1000.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear_plugins.inference.importance import antithetic_normals, resample, smooth_weights
-from polarbear_plugins.inference.laplace import LaplaceTarget, hmc_move, memory
+from polarbear_plugins.inference.laplace import LaplaceTarget, enough, forgotten, hmc_move, memory
 from polarbear_plugins.plackett_luce import Likelihood, Statistics, helmert
 from polarbear_plugins.validation import FloatArray
 
@@ -25,7 +25,6 @@ _MAX_HMC_MOVES = 20
 _MAX_GIBBS_SWEEPS = 200
 _MOST_GROUPS = 8
 _LOWEST_LOG = -650.0  # below, exp vanishes
-FORGOTTEN = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +43,8 @@ class Timepoint:
     @property
     def good(self) -> bool:
         """Whether the weights were good, or the moves forgot where they began."""
-        return (self.k_hat < 0.5 and self.effective > 0.5 * len(self.utilities)) or (
-            self.memory is not None and self.memory < FORGOTTEN
-        )
+        draws = len(self.utilities)
+        return enough(self.k_hat, self.effective, draws) or forgotten(self.memory, draws)
 
 
 def sample_timepoints(
@@ -75,7 +73,7 @@ def sample_timepoint(
     z, weights, k_hat, effective = _propose(target, draws, heavy, rng)
     done: dict[str, Any] = {"mode": target.mode[0], "k_hat": k_hat, "effective": effective}
     z = z[resample(weights, draws, rng)]
-    if k_hat < 0.5 and effective > 0.5 * draws:
+    if enough(k_hat, effective, draws):
         route = "importance sampling (t)" if heavy else "importance sampling"
         return Timepoint(utilities=_utilities(target, z), route=route, **done)
 
@@ -86,10 +84,10 @@ def sample_timepoint(
     while len(shares) < _MAX_HMC_MOVES and not long_tail:
         z, accepted = hmc_move(target, z, rng)
         shares.append(float(accepted.mean()))
-        if len(shares) % 2 == 0 and memory(first, z) < FORGOTTEN:
+        if len(shares) % 2 == 0 and forgotten(memory(first, z), draws):
             break
     left = memory(first, z)
-    if left < FORGOTTEN or statistics.ties:
+    if forgotten(left, draws) or statistics.ties:
         return Timepoint(
             utilities=_utilities(target, z),
             route="Hamiltonian moves",
@@ -100,7 +98,7 @@ def sample_timepoint(
         )
     utilities = _utilities(target, z)
     begun, sweeps = utilities, 0
-    while sweeps < _MAX_GIBBS_SWEEPS and (sweeps == 0 or memory(begun, utilities) >= FORGOTTEN):
+    while sweeps < _MAX_GIBBS_SWEEPS and (sweeps == 0 or not forgotten(memory(begun, utilities), draws)):
         for _ in range(5):
             utilities = gibbs_sweep(statistics, utilities, rng)
         sweeps += 5

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from polarbear_plugins.plackett_luce import Likelihood
 from polarbear_plugins.validation import FloatArray
 
-__all__ = ["LaplaceTarget", "hmc_move", "memory"]
+__all__ = ["LaplaceTarget", "enough", "forgotten", "hmc_move", "memory"]
 
 # Numbers worked on at a time: few enough to stay in the cache, enough to hide the cost of a call.
 _CHUNK = 1 << 20
@@ -110,6 +110,16 @@ def hmc_move(
     end = target.remainder(new) - 0.5 * (np.sum(momentum**2, axis=1) + np.sum(new**2, axis=1))
     accepted = np.log(rng.random(len(z))) < end - start
     return np.where(accepted[:, None], new, z), accepted
+
+
+def enough(k_hat: float, effective: float, draws: int) -> bool:
+    """Whether importance weights are good enough to need no moves; k-hat is noisy where all draws count."""
+    return effective > 0.5 * draws and (k_hat < 0.5 or (k_hat < 0.7 and effective > 0.9 * draws))
+
+
+def forgotten(left: float | None, draws: int) -> bool:
+    """Whether draws no longer correlate with where their moves began, up to what chance makes of that many."""
+    return left is not None and left < max(0.1, 3.5 / math.sqrt(draws))
 
 
 def memory(before: FloatArray, after: FloatArray) -> float:

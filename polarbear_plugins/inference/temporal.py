@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
 from polarbear_plugins.inference.importance import antithetic_normals, resample, smooth_weights, systematic
-from polarbear_plugins.inference.independent import FORGOTTEN
-from polarbear_plugins.inference.laplace import LaplaceTarget, hmc_move, memory
+from polarbear_plugins.inference.laplace import LaplaceTarget, enough, forgotten, hmc_move, memory
 from polarbear_plugins.inference.task import Draws, Task
 from polarbear_plugins.plackett_luce import Likelihood, helmert
 from polarbear_plugins.posterior import Diagnostics
@@ -235,17 +234,17 @@ def sample_temporal(task: Task, *, min_moves: int = 0) -> Draws:
 
     shares: list[float] = []
     left: float | None = None
-    enough = k_hat < 0.5 and effective > 0.5 * task.draws
-    if not enough or min_moves:
+    well_weighted = enough(k_hat, effective, task.draws)
+    if not well_weighted or min_moves:
         first = sampler.eta(which, z).reshape(task.draws, -1)
         while len(shares) < _MAX_MOVES:
             which, z, share = sampler.move(which, z, rng)
             shares.append(share)
             if len(shares) >= max(min_moves, 2):
                 left = memory(first, sampler.eta(which, z).reshape(task.draws, -1))
-                if enough or left < FORGOTTEN:
+                if well_weighted or forgotten(left, task.draws):
                     break
-    good = enough or (left is not None and left < FORGOTTEN)
+    good = well_weighted or forgotten(left, task.draws)
     problem = (
         f"importance sampling has k-hat {k_hat:.2f} and {effective:.0f} effective draws of {task.draws}, and after "
         f"{len(shares)} moves draws still correlate by {left or 0:.2f} with where they began"

@@ -11,7 +11,6 @@ chi-square tests of uniformity; with some forty of them the smallest should be a
 import argparse
 import json
 import math
-import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -115,7 +114,7 @@ def main() -> None:
     everything = [p for result in results.values() for p in result["p_values"].values()]
     print(f"smallest of {len(everything)} p-values: {min(everything):.4f} (fails below {0.01 / len(everything):.5f})")
     if arguments.output:
-        arguments.output.write_text(json.dumps({"arguments": sys.argv[1:], "results": results}, indent=1) + "\n")
+        arguments.output.write_text(json.dumps({"results": results}, indent=1) + "\n")
     if arguments.figure:
         _draw(results, arguments.simulations, arguments.figure)
 

@@ -11,7 +11,6 @@ timepoints at which the interval of a difference of two log-ratings holds the tr
 import argparse
 import itertools
 import json
-import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -116,7 +115,7 @@ def main() -> None:
     outside = [row for row in results if not 0.92 <= row["auto"] <= 0.98]
     print(f"{len(results) - len(outside)} of {len(results)} corrected figures lie between 0.92 and 0.98")
     if arguments.output:
-        arguments.output.write_text(json.dumps({"arguments": sys.argv[1:], "results": results}, indent=1) + "\n")
+        arguments.output.write_text(json.dumps({"results": results}, indent=1) + "\n")
     if arguments.figure:
         draw(results, arguments.figure)
 

@@ -11,7 +11,6 @@ gets 4 chains of 1,000 warm-up and 1,000 kept draws; its compilation counts, sin
 import argparse
 import json
 import math
-import sys
 import time
 import warnings
 from pathlib import Path
@@ -96,7 +95,7 @@ def main() -> None:
     exponent = math.log(times[-1] / times[0]) / math.log(sizes[-1] / sizes[0])
     print(f"  exponent {exponent:.2f}")
     if arguments.output:
-        data = {"arguments": sys.argv[1:], "results": results, "growth": dict(zip(sizes, times, strict=True))}
+        data = {"results": results, "growth": dict(zip(sizes, times, strict=True))}
         arguments.output.write_text(json.dumps(data, indent=1) + "\n")
 
 

@@ -8,7 +8,6 @@ difference of p_anytime.  NUTS itself has an error: with 8,000 draws of full wor
 
 import argparse
 import json
-import sys
 import time
 import warnings
 from pathlib import Path
@@ -79,7 +78,7 @@ def main() -> None:
         seconds = time.perf_counter() - start
         print(f"{case:24s} p_better {row['p_better']:.3f}   {joint}   ({seconds:.0f} s){doubt}", flush=True)
     if arguments.output:
-        arguments.output.write_text(json.dumps({"arguments": sys.argv[1:], "results": results}, indent=1) + "\n")
+        arguments.output.write_text(json.dumps({"results": results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

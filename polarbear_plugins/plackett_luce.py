@@ -116,24 +116,34 @@ def statistics_of(ranks: RankArray, weights: FloatArray) -> Statistics:
     wins = np.zeros((timepoints, n))
     counter = _SetCounter(timepoints, n)
     ties: dict[tuple[bytes, bytes], TieBlock] = {}
+    by_algorithm = np.ascontiguousarray(ranks.transpose(2, 0, 1))  # sums over the first axis are quick
+    last = by_algorithm.max(axis=0)
     for place in range(1, n + 1):
-        block, rest = ranks == place, ranks > place
-        size = np.count_nonzero(block, axis=-1)
-        behind = rest.any(axis=-1)
-        single = np.nonzero((size == 1) & behind)
+        size = np.sum(by_algorithm == place, axis=0, dtype=np.int16)
+        single = np.nonzero((size == 1) & (last > place))
         if single[0].size:
-            wins += np.einsum("r,rta->ta", weights, block & ((size == 1) & behind)[..., None])
-            counter.add((block | rest)[single], single[1], weights[single[0]])
+            here = ranks[single]
+            winner = (here == place).argmax(axis=-1)
+            wins += _sums(single[1] * n + winner, weights[single[0]], wins.shape)
+            counter.add(here >= place, single[1], weights[single[0]])
         tied = np.nonzero(size > 1)
         if tied[0].size:
-            wins += np.einsum("r,rta->ta", weights, block & (size > 1)[..., None])
-            for who, worse, counts in _distinct_ties(block[tied], rest[tied], tied[1], weights[tied[0]], timepoints):
+            block, rest = ranks[tied] == place, ranks[tied] > place
+            entry, winner = np.nonzero(block)
+            wins += _sums(tied[1][entry] * n + winner, weights[tied[0][entry]], wins.shape)
+            for who, worse, counts in _distinct_ties(block, rest, tied[1], weights[tied[0]], timepoints):
                 if few or who.size <= _SMALL_TIE:
                     _take_apart(who, worse, counts, counter, wins)
                 else:
                     key = (who.tobytes(), worse.tobytes())
                     ties[key] = TieBlock(who, worse, counts + (ties[key].counts if key in ties else 0))
     return Statistics(wins, counter.result(), tuple(ties.values()))
+
+
+def _sums(places: NDArray[np.intp], weights: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Add weights up at places of a flattened array."""
+    sums: FloatArray = np.bincount(places, weights, minlength=math.prod(shape)).astype(np.float64)
+    return sums.reshape(shape)
 
 
 class _SetCounter:

@@ -13,7 +13,7 @@ from polarbear_plugins.validation import FloatArray
 __all__ = ["LaplaceTarget", "enough", "forgotten", "hmc_move", "memory"]
 
 # Numbers worked on at a time: few enough to stay in the cache, enough to hide the cost of a call.
-_CHUNK = 1 << 20
+_CHUNK = 1 << 17
 
 
 class LaplaceTarget:

@@ -82,6 +82,9 @@ def main() -> None:
     """Simulate, print a table, keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--simulations", type=int, default=100)
+    parser.add_argument(
+        "--first-seed", type=int, default=0, help="other simulations than those the method was made with"
+    )
     parser.add_argument("--priors", nargs="+", default=PRIORS, choices=PRIORS)
     parser.add_argument("--correlations", nargs="+", type=float, default=CORRELATIONS)
     parser.add_argument("--algorithms", type=int, default=4)
@@ -103,7 +106,10 @@ def main() -> None:
     with ProcessPoolExecutor(arguments.workers) as pool:
         for name, rho in itertools.product(arguments.priors, arguments.correlations):
             start = time.perf_counter()
-            jobs = [(name, rho, seed, *size) for seed in range(arguments.simulations)]
+            jobs = [
+                (name, rho, seed, *size)
+                for seed in range(arguments.first_seed, arguments.first_seed + arguments.simulations)
+            ]
             done = np.array(list(pool.map(one_simulation, jobs)))
             mean, error = done.mean(axis=0), done.std(axis=0) / np.sqrt(len(done))
             results.append({"prior": name, "rho": rho, "none": mean[0], "auto": mean[1], "auto_error": error[1]})

@@ -33,6 +33,7 @@ CASES: list[tuple[str, int, int, int]] = [
     ("bspline", 5, 30, 100),
     ("sparse-gp", 5, 30, 100),
     ("gp", 5, 30, 60),
+    ("random-walk", 5, 30, 500),
 ]
 NUTS_CASES = {0, 5, 6, 7, 8, 9}
 

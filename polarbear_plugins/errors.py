@@ -9,6 +9,7 @@ __all__ = [
     "PluginWarning",
     "PolarBearError",
     "PolarBearWarning",
+    "RunWarning",
     "SourceError",
     "UnknownNameError",
 ]
@@ -44,3 +45,7 @@ class InferenceWarning(PolarBearWarning):
 
 class PluginWarning(PolarBearWarning):
     """A plugin could not be loaded; the others were."""
+
+
+class RunWarning(PolarBearWarning):
+    """A run failed and counts as having found nothing."""

@@ -1,233 +1,54 @@
-"""The Plackett-Luce likelihood through its subset statistics.
+"""The Plackett-Luce likelihood, from subset statistics.
 
 The log-likelihood of a ranking is the sum of the utilities of its members minus the sum of log theta(S) over the sets S
-that each place was chosen from.  Over all rankings of a timepoint only two things matter: how often each algorithm was
-chosen, and how often each set was chosen from.  The cost of a posterior hardly depends on the number of rankings.
-
-A tie of k algorithms counts as the average over its k! orders, which needs no order to be looked at: each nonempty
-part U of the tie, together with all worse algorithms, is a set chosen from with the count 1 / C(k, |U|).
+that each place was chosen from.  With the counts of those sets (:mod:`polarbear_plugins.subset_statistics`) the cost of
+a posterior hardly depends on the number of rankings.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polarbear_plugins.ranks import RankArray
+from polarbear_plugins.subset_statistics import Statistics
 from polarbear_plugins.tie_blocks import tie_gradient, tie_hessian, tie_value
-from polarbear_plugins.validation import FloatArray
+from polarbear_plugins.validation import Float32Array, FloatArray
 
-__all__ = ["Likelihood", "Statistics", "TieBlock", "helmert", "scores", "statistics_of"]
+__all__ = ["Likelihood", "Remainder", "helmert", "scores"]
 
-# With at most this many algorithms every set there is fits into one table, and ties of any size are only sets.
-_FEW_ALGORITHMS = 12
 # Utilities further below the best count as this far below in sums, which then never vanish.
 _LOWEST = -300.0
 _MOST_PAIRS = 1 << 18
-# Larger ties than this are integrated instead of taken apart, where there are more algorithms than that.
-_SMALL_TIE = 8
+# Single precision is good for steps up to this, which exp can take, and for so many choices: logarithms of numbers near
+# 1 err by less than 1e-7, and no sum of them by more than 0.01, which is nothing to the weight of a draw.
+_LONGEST_STEP = 80.0
+_MOST_COUNTS = 1e5
+# Numbers worked on at a time: few enough to stay in the cache, enough to hide the cost of a call.
+_CHUNK = 1 << 16
+_MOST_SHARES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class TieBlock:
-    """A tie too large to be taken apart: who is tied, who is worse, and how much it weighs at each timepoint."""
-
-    block: NDArray[np.intp]
-    rest: NDArray[np.intp]
-    counts: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """What the rankings of all timepoints say.
-
-    Attributes
-    ----------
-    wins
-        ``wins[t, i]``: how often algorithm ``i`` was chosen.
-    sets
-        For each timepoint, ``members[set, algorithm]`` (0 or 1) and ``counts[set]``.
-    ties
-        Large ties.
-    """
-
-    wins: FloatArray
-    sets: tuple[tuple[FloatArray, FloatArray], ...]
-    ties: tuple[TieBlock, ...] = ()
-
-    @property
-    def timepoints(self) -> int:
-        """Number of timepoints."""
-        return len(self.sets)
-
-    @property
-    def algorithms(self) -> int:
-        """Number of algorithms."""
-        return int(self.wins.shape[1])
-
-    def at(self, t: int) -> Statistics:
-        """Statistics of a single timepoint."""
-        ties = tuple(TieBlock(tie.block, tie.rest, tie.counts[t : t + 1]) for tie in self.ties if tie.counts[t])
-        return Statistics(self.wins[t : t + 1], self.sets[t : t + 1], ties)
-
-    def with_dirichlet(self, alpha: float) -> Statistics:
-        """Add the density of a Dirichlet(alpha) prior over softmax(utilities), which has the same form."""
-        n = self.algorithms
-        sets = tuple(
-            (np.vstack([members, np.ones((1, n))]), np.append(counts, n * alpha)) for members, counts in self.sets
-        )
-        return Statistics(self.wins + alpha, sets, self.ties)
-
-    def weighted(self, weights: FloatArray) -> Statistics:
-        """Multiply all counts of a timepoint by its weight."""
-        sets = tuple((members, counts * weight) for (members, counts), weight in zip(self.sets, weights, strict=True))
-        ties = tuple(TieBlock(tie.block, tie.rest, tie.counts * weights) for tie in self.ties)
-        return Statistics(self.wins * weights[:, None], sets, ties)
-
-
-def statistics_of(ranks: RankArray, weights: FloatArray) -> Statistics:
-    """Count wins and sets over weighted rankings.
-
-    Parameters
-    ----------
-    ranks
-        ``ranks[row, timepoint, algorithm]``, 1 is best, ties share the better place, 0 is absent.
-    weights
-        ``weights[row]``.
-
-    Examples
-    --------
-    >>> ranks = np.array([[[1, 2, 3]], [[1, 2, 2]]], dtype=np.int16)
-    >>> statistics = statistics_of(ranks, np.array([1.0, 1.0]))
-    >>> statistics.wins
-    array([[2. , 1.5, 0.5]])
-    >>> statistics.sets[0]
-    (array([[0., 1., 1.],
-           [1., 1., 1.]]), array([2., 2.]))
-    """
-    _, timepoints, n = ranks.shape
-    few = n <= _FEW_ALGORITHMS
-    wins = np.zeros((timepoints, n))
-    counter = _SetCounter(timepoints, n)
-    ties: dict[tuple[bytes, bytes], TieBlock] = {}
-    by_algorithm = np.ascontiguousarray(ranks.transpose(2, 0, 1))  # sums over the first axis are quick
-    last = by_algorithm.max(axis=0)
-    for place in range(1, n + 1):
-        size = np.sum(by_algorithm == place, axis=0, dtype=np.int16)
-        single = np.nonzero((size == 1) & (last > place))
-        if single[0].size:
-            here = ranks[single]
-            winner = (here == place).argmax(axis=-1)
-            wins += _sums(single[1] * n + winner, weights[single[0]], wins.shape)
-            counter.add(here >= place, single[1], weights[single[0]])
-        tied = np.nonzero(size > 1)
-        if tied[0].size:
-            block, rest = ranks[tied] == place, ranks[tied] > place
-            entry, winner = np.nonzero(block)
-            wins += _sums(tied[1][entry] * n + winner, weights[tied[0][entry]], wins.shape)
-            for who, worse, counts in _distinct_ties(block, rest, tied[1], weights[tied[0]], timepoints):
-                if few or who.size <= _SMALL_TIE:
-                    _take_apart(who, worse, counts, counter, wins)
-                else:
-                    key = (who.tobytes(), worse.tobytes())
-                    ties[key] = TieBlock(who, worse, counts + (ties[key].counts if key in ties else 0))
-    return Statistics(wins, counter.result(), tuple(ties.values()))
-
-
-def _sums(places: NDArray[np.intp], weights: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """Add weights up at places of a flattened array."""
-    sums: FloatArray = np.bincount(places, weights, minlength=math.prod(shape)).astype(np.float64)
-    return sums.reshape(shape)
-
-
-class _SetCounter:
-    """Adds up the counts of sets for each timepoint."""
-
-    def __init__(self, timepoints: int, algorithms: int) -> None:
-        self.timepoints, self.algorithms = timepoints, algorithms
-        self.small = algorithms <= _FEW_ALGORITHMS
-        self.bits = 1 << np.arange(algorithms, dtype=np.int64) if self.small else None
-        self.table = np.zeros(timepoints << algorithms) if self.small else None
-        self.entries: list[tuple[NDArray[Any], NDArray[np.intp], FloatArray]] = []
-
-    def add(self, members: NDArray[np.bool_], timepoint: NDArray[np.intp], counts: FloatArray) -> None:
-        """Count sets ``members[entry, algorithm]`` at their timepoints."""
-        if self.table is not None and self.bits is not None:
-            place = (timepoint << self.algorithms) + members @ self.bits
-            self.table += np.bincount(place, counts, minlength=self.table.size)
-        else:
-            packed = np.packbits(members, axis=-1)
-            keys = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
-            self.entries.append((keys, timepoint, counts))
-
-    def result(self) -> tuple[tuple[FloatArray, FloatArray], ...]:
-        n = self.algorithms
-        if self.table is not None:
-            table = self.table.reshape(self.timepoints, -1)
-            every = (np.arange(1 << n)[:, None] >> np.arange(n) & 1).astype(np.float64)
-            return tuple((every[row != 0], row[row != 0]) for row in table)
-        empty = (np.zeros((0, n)), np.zeros(0))
-        if not self.entries:
-            return (empty,) * self.timepoints
-        keys, timepoint, counts = (np.concatenate(parts) for parts in zip(*self.entries, strict=True))
-        sets = []
-        for t in range(self.timepoints):
-            here = timepoint == t
-            distinct, inverse = np.unique(keys[here], return_inverse=True)
-            packed = distinct.view(np.uint8).reshape(distinct.size, -(-n // 8))
-            members = np.unpackbits(packed, axis=-1, count=n).astype(np.float64)
-            total: FloatArray = np.bincount(inverse.ravel(), counts[here], minlength=distinct.size).astype(np.float64)
-            sets.append((members, total))
-        return tuple(sets)
-
-
-def _distinct_ties(
-    block: NDArray[np.bool_],
-    rest: NDArray[np.bool_],
-    timepoint: NDArray[np.intp],
-    counts: FloatArray,
-    timepoints: int,
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]]:
-    """Each different (tied, worse) once, with its weight at each timepoint."""
-    packed = np.packbits(np.concatenate([block, rest], axis=-1), axis=-1)
-    keys = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    places = inverse.ravel() * timepoints + timepoint
-    total: FloatArray = np.bincount(places, counts, minlength=first.size * timepoints).astype(np.float64)
-    for row, sums in zip(first, total.reshape(first.size, timepoints), strict=True):
-        yield np.flatnonzero(block[row]), np.flatnonzero(rest[row]), sums
-
-
-def _take_apart(
-    who: NDArray[np.intp], worse: NDArray[np.intp], counts: FloatArray, counter: _SetCounter, wins: FloatArray
-) -> None:
-    """Count every part of a tie together with all worse algorithms."""
-    when = np.flatnonzero(counts)
-    for size in range(1, who.size + 1):
-        share = counts[when] / math.comb(who.size, size)
-        for part in itertools.combinations(who.tolist(), size):
-            if size + worse.size == 1:
-                wins[when, part[0]] -= share  # the only one left is no choice
-                continue
-            members = np.zeros((when.size, counter.algorithms), dtype=bool)
-            members[:, [*part, *worse.tolist()]] = True
-            counter.add(members, when, share)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Block:
     """Timepoints that share a list of sets."""
 
     timepoints: slice
     members: FloatArray
     counts: FloatArray
-    pairs: FloatArray | None  # [set, algorithm * algorithm]: who are in it together; not where that would be large
+
+    @cached_property
+    def pairs(self) -> FloatArray | None:
+        """``[set, algorithm * algorithm]``: who are in it together; not where that would be large."""
+        count, n = self.members.shape
+        if count * n * n > _MOST_PAIRS:
+            return None
+        return (self.members[:, :, None] * self.members[:, None, :]).reshape(count, n * n)
 
 
 class Likelihood:
@@ -242,6 +63,7 @@ class Likelihood:
     --------
     Two algorithms, one win: the probability of it is 1/2 at equal utilities.
 
+    >>> from polarbear_plugins.subset_statistics import statistics_of
     >>> likelihood = Likelihood(statistics_of(np.array([[[1, 2]]], dtype=np.int16), np.array([1.0])))
     >>> float(np.exp(likelihood.value(np.zeros((1, 2)))))
     0.5
@@ -254,16 +76,21 @@ class Likelihood:
 
     def value(self, x: FloatArray) -> FloatArray:
         """Log-likelihood at ``x[..., timepoint, algorithm]``, summed over the timepoints."""
+        value: FloatArray = self.values(x).sum(axis=-1)
+        return value
+
+    def values(self, x: FloatArray) -> FloatArray:
+        """Log-likelihood of each timepoint at ``x[..., timepoint, algorithm]``."""
         shifted = x - x.max(axis=-1, keepdims=True)
         theta = np.exp(np.maximum(shifted, _LOWEST))
-        value: FloatArray = shifted.reshape(*x.shape[:-2], -1) @ self.wins.ravel()
+        values: FloatArray = np.einsum("...tn,tn->...t", shifted, self.wins)
         for block in self.blocks:
             sums = _set_sums(theta, block)
-            value -= np.log(sums, out=sums).reshape(*x.shape[:-2], block.counts.size) @ block.counts.ravel()
+            values[..., block.timepoints] -= np.einsum("...ts,ts->...t", np.log(sums, out=sums), block.counts)
         for tie in self.ties:
             for t in np.flatnonzero(tie.counts):
-                value -= tie.counts[t] * tie_value(shifted[..., t, :], tie.block, tie.rest)
-        return value
+                values[..., t] -= tie.counts[t] * tie_value(shifted[..., t, :], tie.block, tie.rest)
+        return values
 
     def gradient(self, x: FloatArray) -> FloatArray:
         """Gradient at ``x[..., timepoint, algorithm]``, of the same shape."""
@@ -302,6 +129,93 @@ class Likelihood:
         return information
 
 
+class Remainder:
+    """What is left of the log-likelihood of utilities ``x + step`` after its expansion of second order around ``x``.
+
+    Ratings of sets are divided by those at ``x``.  Their logarithms are then near 0, and single precision suffices,
+    in which they take a third of the time.
+
+    Parameters
+    ----------
+    likelihood
+        What to expand.
+    x, gradient, information
+        Where, and its derivatives there: of the shape ``[timepoint, algorithm]``, information once more.
+    """
+
+    def __init__(self, likelihood: Likelihood, x: FloatArray, gradient: FloatArray, information: FloatArray) -> None:
+        self._likelihood, self._x, self._gradient, self._information = likelihood, x, gradient, information
+        totals = [block.counts.sum(axis=1) for block in likelihood.blocks]
+        self._exact = bool(likelihood.ties) or float(np.linalg.norm(np.concatenate(totals))) > _MOST_COUNTS
+        self._theta = np.exp(np.maximum(x - x.max(axis=-1, keepdims=True), _LOWEST))
+        # Shares of many sets among many algorithms are computed again each time, or they would fill the memory.
+        few = sum(block.counts.size for block in likelihood.blocks) * x.shape[1] <= _MOST_SHARES
+        self._blocks = [
+            (block, block.counts.astype(np.float32), self._shares(block, slice(None)) if few else None)
+            for block in likelihood.blocks
+        ]
+        # The gradient is that of the wins minus that of the sets, and the wins are linear.
+        self._pulls = (likelihood.wins - gradient).astype(np.float32)
+        self._single_information = information.astype(np.float32)
+        most_sets = max(block.counts.shape[1] for block in likelihood.blocks)
+        self.most_draws = max(1, min(512, _CHUNK // max(1, most_sets)))
+
+    def value(self, step: Float32Array) -> FloatArray:
+        """Remainder for each ``step[draw, timepoint, algorithm]``; quickest for up to ``most_draws`` of them."""
+        if not self._single_suffices(step):
+            change = self._likelihood.value(self._x + step) - self._likelihood.value(self._x)
+            slope = self._gradient - 0.5 * _times(step, self._information)
+            exact: FloatArray = change - np.einsum("ztn,ztn->z", step, slope)
+            return exact
+        value = np.einsum("ztn,ztn->z", step, self._pulls + 0.5 * _times(step, self._single_information))
+        for _, _, counts, _, sums in self._groups(step):
+            value -= (np.log(sums, out=sums) @ counts[:, :, None]).sum(axis=0)[:, 0]
+        remainder: FloatArray = value.astype(np.float64)
+        return remainder
+
+    def gradient(self, step: Float32Array) -> Float32Array:
+        """Gradient of the remainder, of the same shape as the steps."""
+        if not self._single_suffices(step):
+            exact = self._likelihood.gradient(self._x + step) - self._gradient
+            gradient: Float32Array = (exact + _times(step, self._information)).astype(np.float32)
+            return gradient
+        gradient = self._pulls + _times(step, self._single_information)
+        for timepoints, shares, counts, theta, sums in self._groups(step):
+            theta *= np.divide(counts[:, None, :], sums, out=sums) @ shares.transpose(0, 2, 1)
+            gradient[:, timepoints] -= theta.transpose(1, 0, 2)
+        return gradient
+
+    def _single_suffices(self, step: Float32Array) -> bool:
+        return not self._exact and float(np.abs(step).max(initial=0.0)) < _LONGEST_STEP
+
+    def _groups(
+        self, step: Float32Array
+    ) -> Iterator[tuple[slice, Float32Array, Float32Array, Float32Array, Float32Array]]:
+        """For a few timepoints at a time: these, shares and counts of the sets, ratings of algorithms and of sets."""
+        for block, counts, ready in self._blocks:
+            size = max(1, _CHUNK // max(1, len(step) * counts.shape[1]))
+            for first in range(0, len(counts), size):
+                inside = slice(first, min(first + size, len(counts)))
+                shares = self._shares(block, inside) if ready is None else ready[inside]
+                here = slice(block.timepoints.start + inside.start, block.timepoints.start + inside.stop)
+                theta = np.exp(step[:, here].transpose(1, 0, 2))
+                yield here, shares, counts[inside], theta, theta @ shares
+
+    def _shares(self, block: _Block, inside: slice) -> Float32Array:
+        """Share of each algorithm in the rating of each set at some timepoints of a block."""
+        part = self._theta[block.timepoints][inside]
+        shares: Float32Array = (part[:, :, None] * block.members.T / (part @ block.members.T)[:, None]).astype(
+            np.float32
+        )
+        return shares
+
+
+def _times(step: NDArray[Any], matrices: NDArray[Any]) -> NDArray[Any]:
+    """Product of ``step[draw, timepoint, algorithm]`` with a matrix for each timepoint."""
+    product: NDArray[Any] = (step.transpose(1, 0, 2) @ matrices).transpose(1, 0, 2)
+    return product
+
+
 def _set_sums(theta: FloatArray, block: _Block) -> FloatArray:
     """Ratings of the sets of a block, ``[..., timepoint, set]``, by one matrix product."""
     part = theta[..., block.timepoints, :]
@@ -322,6 +236,9 @@ def _blocks(statistics: Statistics) -> list[_Block]:
     """Join neighbouring timepoints as long as their sets are mostly the same: fewer and larger products."""
     blocks: list[_Block] = []
     start = 0
+    if statistics.timepoints == 1:
+        [(members, counts)] = statistics.sets
+        return [_Block(slice(0, 1), members, counts[None])]
     keys = [[row.tobytes() for row in members.astype(bool)] for members, _ in statistics.sets]
     while start < statistics.timepoints:
         union = dict.fromkeys(keys[start])
@@ -338,10 +255,7 @@ def _blocks(statistics: Statistics) -> list[_Block]:
             places = [position[key] for key in keys[t]]
             members[places] = statistics.sets[t][0]
             np.add.at(counts[t - start], places, statistics.sets[t][1])  # the prior may repeat a set
-        pairs = None
-        if members.size * statistics.algorithms <= _MOST_PAIRS:
-            pairs = (members[:, :, None] * members[:, None, :]).reshape(len(members), statistics.algorithms**2)
-        blocks.append(_Block(slice(start, stop), members, counts, pairs))
+        blocks.append(_Block(slice(start, stop), members, counts))
         start = stop
     return blocks
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from polarbear_plugins.validation import FloatArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Diagnostics", "Posterior"]
+__all__ = ["Diagnostics", "Posterior", "read_arrays", "write_arrays"]
+
+Made = TypeVar("Made")
 
 _FORMAT = 1
 
@@ -116,9 +118,8 @@ class Posterior:
             dims={"rating": ["timepoint", "algorithm"]},
         )
 
-    def save(self, path: str | Path) -> Path:
-        """Write the posterior to a file (numpy's ``.npz``, without pickle); returns its path."""
-        path = Path(path)
+    def arrays(self) -> dict[str, Any]:
+        """Give what the posterior is made of, as arrays for a file; :meth:`from_arrays` makes it again."""
         about = {
             "format": _FORMAT,
             "algorithms": self.algorithms,
@@ -127,53 +128,79 @@ class Posterior:
             "diagnostics": asdict(self.diagnostics),
             "hyperparameters": list(self.hyperparameters),
         }
-        with path.open("wb") as file:
-            arrays: dict[str, Any] = {f"hyperparameter_{name}": draws for name, draws in self.hyperparameters.items()}
-            arrays |= {"timepoints": self.timepoints, "log_ratings": self.log_ratings}
-            np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
-        return path
+        arrays: dict[str, Any] = {f"hyperparameter_{name}": draws for name, draws in self.hyperparameters.items()}
+        arrays |= {"timepoints": self.timepoints, "log_ratings": self.log_ratings}
+        return {"about": np.array(json.dumps(about)), **arrays}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Posterior:
+        """Posterior from its :meth:`arrays`.
+
+        :raises SourceError: they were written by another version.
+        """
+        about = json.loads(str(arrays["about"]))
+        if about["format"] != _FORMAT:
+            raise SourceError(f"The posterior has the format {about['format']}; this version reads {_FORMAT}.")
+        timepoints, log_ratings = (np.asarray(arrays[name], dtype=np.float64) for name in ("timepoints", "log_ratings"))
+        known = {field.name for field in fields(Diagnostics)}
+        diagnostics: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in about["diagnostics"].items()
+            if name in known
+        }
+        algorithms: Sequence[str] = about["algorithms"]
+        if log_ratings.shape[1:] != (timepoints.size, len(algorithms)):
+            raise ValueError(f"the draws have the shape {log_ratings.shape}")
+        return cls(
+            algorithms=tuple(map(str, algorithms)),
+            timepoints=timepoints,
+            log_ratings=log_ratings,
+            prior=str(about["prior"]),
+            joint=bool(about["joint"]),
+            diagnostics=Diagnostics(**diagnostics),
+            hyperparameters={name: arrays[f"hyperparameter_{name}"] for name in about["hyperparameters"]},
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the posterior to a file (numpy's ``.npz``, without pickle); returns its path."""
+        return write_arrays(path, self.arrays())
 
     @classmethod
     def load(cls, path: str | Path) -> Posterior:
         """Read a posterior that :meth:`save` wrote."""
-        path = Path(path)
-        try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                about = json.loads(str(arrays["about"]))
-                if about["format"] != _FORMAT:
-                    raise SourceError(f"{path.name} has the format {about['format']}; this version reads {_FORMAT}.")
-                timepoints, log_ratings = (
-                    np.asarray(arrays[name], dtype=np.float64) for name in ("timepoints", "log_ratings")
-                )
-                hyperparameters = {name: arrays[f"hyperparameter_{name}"] for name in about["hyperparameters"]}
-            known = {field.name for field in fields(Diagnostics)}
-            diagnostics: dict[str, Any] = {
-                name: tuple(value) if isinstance(value, list) else value
-                for name, value in about["diagnostics"].items()
-                if name in known
-            }
-            algorithms: Sequence[str] = about["algorithms"]
-            if log_ratings.shape[1:] != (timepoints.size, len(algorithms)):
-                raise ValueError(f"the draws have the shape {log_ratings.shape}")
-            return cls(
-                algorithms=tuple(map(str, algorithms)),
-                timepoints=timepoints,
-                log_ratings=log_ratings,
-                prior=str(about["prior"]),
-                joint=bool(about["joint"]),
-                diagnostics=Diagnostics(**diagnostics),
-                hyperparameters=hyperparameters,
-            )
-        except FileNotFoundError:
-            raise SourceError(f"{path}: there is no such file.") from None
-        except SourceError:
-            raise
-        # A damaged archive fails in many ways: zip, zlib, header, JSON, missing names.
-        except Exception as problem:
-            raise SourceError(f"{path.name} is not a saved posterior, or is damaged: {problem}") from None
+        return read_arrays(path, "a saved posterior", cls.from_arrays)
 
     def __repr__(self) -> str:
         return (
             f"Posterior({self.draws} draws, {len(self.algorithms)} algorithms, {self.timepoints.size} timepoints, "
             f"prior {self.prior!r}, {'good' if self.diagnostics.good else 'NOT GOOD ENOUGH'})"
         )
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> Path:
+    """Write arrays to a file: whole or not at all."""
+    path = Path(path)
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    try:
+        with unfinished.open("wb") as file:
+            np.savez_compressed(file, **arrays)
+        unfinished.replace(path)
+    except OSError as problem:
+        unfinished.unlink(missing_ok=True)
+        raise SourceError(f"{path}: cannot be written ({problem.strerror or problem}).") from None
+    return path
+
+
+def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]], Made]) -> Made:
+    """Make something of the arrays in a file; whatever is wrong with them becomes an error that names the file."""
+    path = Path(path)
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return make(arrays)
+    except FileNotFoundError:
+        raise SourceError(f"{path}: there is no such file.") from None
+    except SourceError as problem:
+        raise SourceError(f"{path.name}: {problem}") from None
+    # A damaged archive fails in many ways: zip, zlib, header, JSON, missing names.
+    except Exception as problem:
+        raise SourceError(f"{path.name} is not {what}, or is damaged: {problem}") from None

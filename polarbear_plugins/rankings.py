@@ -215,12 +215,30 @@ class RankingTable:
             and np.array_equal(self.values, other.values, equal_nan=True)
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Without the room to grow, and with a read-only grid again.
-        empty = (self.algorithms, self.timepoints, self.repetitions, self.tolerance)
-        given = self._store.weights[: self._rows]
+    def parts(self) -> tuple[tuple[str, ...], FloatArray, Repetitions, float, FloatArray, list[str], FloatArray]:
+        """Give what the table is made of, without the room to grow; :meth:`from_parts` makes it again."""
+        given = np.array(self._store.weights[: self._rows])
         rows = [self._store.names[index] for index in self.instance_index]
-        return _rebuilt, (*empty, np.array(self.values), rows, np.array(given))
+        empty = (self.algorithms, self.timepoints, self.repetitions, self.tolerance)
+        return (*empty, np.array(self.values), rows, given)
+
+    @classmethod
+    def from_parts(
+        cls,
+        algorithms: Sequence[str],
+        timepoints: ArrayLike,
+        repetitions: Repetitions,
+        tolerance: float,
+        values: FloatArray,
+        instances: Sequence[str],
+        weights: FloatArray,
+    ) -> RankingTable:
+        """Table from its :meth:`parts`: names and weights are those of the rows."""
+        empty = cls(algorithms, timepoints, repetitions=repetitions, tolerance=tolerance)
+        return empty.extended(values, instances, weights)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RankingTable.from_parts, self.parts()
 
     __hash__ = None  # type: ignore[assignment]  # compared by its contents, which may be large
 
@@ -229,19 +247,6 @@ class RankingTable:
             f"RankingTable({len(self.algorithms)} algorithms, timepoints {_span(self.timepoints)}, "
             f"{self._instances} instances in {self._rows} rows)"
         )
-
-
-def _rebuilt(
-    algorithms: Sequence[str],
-    timepoints: FloatArray,
-    repetitions: Repetitions,
-    tolerance: float,
-    values: FloatArray,
-    instances: Sequence[str],
-    weights: FloatArray,
-) -> RankingTable:
-    empty = RankingTable(algorithms, timepoints, repetitions=repetitions, tolerance=tolerance)
-    return empty.extended(values, instances, weights)
 
 
 class _Store:

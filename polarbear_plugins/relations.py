@@ -85,8 +85,9 @@ def compare(posterior: Posterior, epsilon: float = 0.05) -> Relations:
             difference = draws[:, :, i] - draws[:, :, j]
             above, below = difference > 0, difference < 0
             # Draws that are exactly equal count half for each, so that the two probabilities sum to 1.
-            better[:, i, j] = 0.5 * (1 + above.mean(axis=0) - below.mean(axis=0))
-            better[:, j, i] = 1 - better[:, i, j]
+            ahead, behind = above.sum(axis=0), below.sum(axis=0)
+            equal = len(draws) - ahead - behind
+            better[:, i, j], better[:, j, i] = (ahead + equal / 2) / len(draws), (behind + equal / 2) / len(draws)
             equivalent[:, i, j] = equivalent[:, j, i] = (np.abs(difference) <= width).mean(axis=0)
             if anytime is not None:
                 anytime[i, j], anytime[j, i] = above.all(axis=1).mean(), below.all(axis=1).mean()

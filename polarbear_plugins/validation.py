@@ -10,9 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear_plugins.errors import InvalidInputError
 
-__all__ = ["FloatArray", "as_array", "as_name", "as_number", "as_vector", "as_whole_number", "check_times", "short"]
+__all__ = [
+    "Float32Array",
+    "FloatArray",
+    "as_array",
+    "as_name",
+    "as_number",
+    "as_vector",
+    "as_whole_number",
+    "check_times",
+    "short",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
+Float32Array: TypeAlias = NDArray[np.float32]
 
 
 def as_name(name: object, what: str) -> str:

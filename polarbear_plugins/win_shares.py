@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from polarbear_plugins.rankings import RankingTable
 from polarbear_plugins.validation import FloatArray
 
-__all__ = ["observed_dominators", "win_shares"]
+__all__ = ["win_shares"]
 
 
 def win_shares(table: RankingTable) -> FloatArray:
@@ -36,23 +34,3 @@ def win_shares(table: RankingTable) -> FloatArray:
     shares: FloatArray = np.full(observed.shape, np.nan)
     np.divide(np.einsum("r,rta->ta", weights, first), observed, out=shares, where=observed > 0)
     return shares
-
-
-def observed_dominators(table: RankingTable) -> Mapping[str, str]:
-    """Algorithms that win less often than some other one at every timepoint, each with the strongest such other.
-
-    Purely descriptive: how sure one can be of a dominance is what inference tells.
-
-    >>> table = RankingTable.from_values([[[1.0, 2.0], [1.0, 5.0]]], algorithms=["csa", "msr"], timepoints=[10, 20])
-    >>> observed_dominators(table)
-    {'msr': 'csa'}
-    """
-    shares = win_shares(table)
-    dominators: dict[str, str] = {}
-    for loser, name in enumerate(table.algorithms):
-        margin = (shares - shares[:, [loser]]).min(axis=0)  # nan where they were not both observed: no dominance
-        margin = np.where(np.isnan(margin), -1.0, margin)
-        winner = int(np.argmax(margin))
-        if margin[winner] > 1e-9:  # more than rounding
-            dominators[name] = table.algorithms[winner]
-    return dominators

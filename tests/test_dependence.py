@@ -5,8 +5,9 @@ import pytest
 
 from polarbear_plugins import RankingTable, fit
 from polarbear_plugins.inference.dependence import balanced_weights, score_correlation
-from polarbear_plugins.plackett_luce import Likelihood, helmert, statistics_of
+from polarbear_plugins.plackett_luce import Likelihood, helmert
 from polarbear_plugins.priors import BSpline, GaussianProcess, RandomWalk
+from polarbear_plugins.subset_statistics import statistics_of
 
 ALGORITHMS = ["a", "b", "c", "d"]
 STRENGTHS = np.array([0.8, 0.2, -0.3, -0.7])

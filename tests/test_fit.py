@@ -18,10 +18,11 @@ from polarbear_plugins.inference import fitting
 from polarbear_plugins.inference.fitting import scaled_time
 from polarbear_plugins.inference.independent import gibbs_sweep
 from polarbear_plugins.inference.task import Draws, Task
-from polarbear_plugins.plackett_luce import helmert, statistics_of
+from polarbear_plugins.plackett_luce import helmert
 from polarbear_plugins.plugins import Plugins
 from polarbear_plugins.posterior import Diagnostics
 from polarbear_plugins.priors import BUILT_IN_PRIORS, BSpline, Dirichlet
+from polarbear_plugins.subset_statistics import statistics_of
 
 PRIORS = list(BUILT_IN_PRIORS)
 TEMPORAL = ["gp", "sparse-gp", "hsgp", "random-walk", "bspline"]
@@ -662,3 +663,11 @@ def test_a_prior_that_the_native_engine_cannot_handle_is_refused() -> None:
 
     with pytest.raises(InvalidInputError, match="The native engine does not know priors such as"):
         fit(random_table(3, 1, 2), Named())
+
+
+def test_gibbs_sweeps_of_nearly_vanishing_ratings_stay_numbers() -> None:
+    statistics = statistics_of(table_of([[[0.0, 1.0, 2.0, 3.0]]] * 3).ranks, np.ones(3)).with_dirichlet(1e-3)
+    rng, draws = np.random.default_rng(1), np.tile([0.0, -400.0, -700.0, -900.0], (200, 1))
+    for _ in range(5):
+        draws = gibbs_sweep(statistics, draws, rng)
+        assert np.isfinite(draws).all()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from arviz_stats.base import array_stats
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,23 @@ def test_k_hat_is_the_shape_of_the_tail(shape: float, low: float, high: float) -
     log_weights = shape * np.random.default_rng(3).exponential(size=20_000)
     _, k_hat, _ = smooth_weights(log_weights)
     assert low < k_hat < high
+
+
+@pytest.mark.parametrize("count", [100, 250, 1000, 4000])
+@pytest.mark.parametrize("scale", [-1.0, 1e-3, 0.2, 1.0, 4.0])
+def test_weights_are_those_of_arviz(count: int, scale: float) -> None:
+    log_weights = scale * np.random.default_rng(count).exponential(size=count)
+    weights, k_hat, _ = smooth_weights(log_weights)
+    logs, shape = array_stats.psislw(-log_weights)  # it takes log-likelihoods, and weighs by their inverse
+    assert k_hat == pytest.approx(float(shape), rel=1e-9)
+    np.testing.assert_allclose(weights, np.exp(logs), rtol=1e-9)
+
+
+def test_a_tail_that_cannot_be_fitted_is_left_as_it_is() -> None:
+    log_weights = np.concatenate([np.zeros(999), [1.0]])
+    weights, k_hat, _ = smooth_weights(log_weights)
+    assert k_hat == np.inf
+    np.testing.assert_allclose(weights, np.exp(log_weights) / np.exp(log_weights).sum())
 
 
 def test_a_normal_proposal_for_a_cauchy_target_is_found_out() -> None:

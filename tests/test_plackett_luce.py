@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp, softmax
 from scipy.stats import dirichlet
 
-from polarbear_plugins.plackett_luce import Likelihood, Statistics, helmert, scores, statistics_of
+from polarbear_plugins import plackett_luce
+from polarbear_plugins.plackett_luce import Likelihood, Remainder, helmert, scores
 from polarbear_plugins.ranks import RankArray, ranks_of
+from polarbear_plugins.subset_statistics import Statistics, statistics_of
 
 
 def log_probability(order: Sequence[int], x: np.ndarray) -> float:
@@ -346,3 +348,33 @@ def test_a_certain_ranking_is_certain_and_its_opposite_is_not_impossible() -> No
     x = np.array([500.0, 250.0, 0.0])
     assert value([[1, 2, 3]], x) == pytest.approx(0.0, abs=1e-12)
     assert value([[3, 2, 1]], x) == pytest.approx(-750.0, rel=0.5)
+
+
+@pytest.mark.parametrize("ranks", DERIVATIVE_CASES.values(), ids=DERIVATIVE_CASES)
+@pytest.mark.parametrize("scale", [0.01, 1.0, 30.0, 200.0])
+@pytest.mark.parametrize("weight", [1.0, 1e5])
+def test_the_remainder_is_what_an_expansion_leaves(ranks: RankArray, scale: float, weight: float) -> None:
+    likelihood = Likelihood(statistics_of(ranks, np.full(len(ranks), weight)).with_dirichlet(0.5))
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=ranks.shape[1:])
+    step = (scale * rng.normal(size=(700, *x.shape))).astype(np.float32)
+    gradient, information = likelihood.gradient(x), likelihood.information(x)
+    curved = np.einsum("tij,ztj->zti", information, step)
+    value = likelihood.value(x + step) - likelihood.value(x) - np.einsum("zti,zti->z", step, gradient - 0.5 * curved)
+    remainder = Remainder(likelihood, x, gradient, information)
+    error = 1e-6 * weight * len(ranks) * x.size  # of single precision
+    np.testing.assert_allclose(remainder.value(step), value, rtol=3e-6, atol=min(error, 1e-3))
+    slope = likelihood.gradient(x + step) - gradient + curved
+    np.testing.assert_allclose(remainder.gradient(step), slope, rtol=3e-6, atol=error * (1 + scale))
+
+
+def test_the_remainder_is_the_same_where_its_shares_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    ranks = rng.permuted(np.tile(np.arange(1, 6, dtype=np.int16), (9, 7, 1)), axis=-1)
+    likelihood, x = Likelihood(statistics_of(ranks, np.ones(9))), rng.normal(size=(7, 5))
+    step = rng.normal(size=(300, 7, 5)).astype(np.float32)
+    kept = Remainder(likelihood, x, likelihood.gradient(x), likelihood.information(x))
+    monkeypatch.setattr(plackett_luce, "_MOST_SHARES", 0)
+    again = Remainder(likelihood, x, likelihood.gradient(x), likelihood.information(x))
+    np.testing.assert_array_equal(kept.value(step), again.value(step))
+    np.testing.assert_array_equal(kept.gradient(step), again.gradient(step))

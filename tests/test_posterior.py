@@ -179,7 +179,7 @@ def test_a_file_of_another_format_says_which_one_can_be_read(saved: Path) -> Non
         content = dict(arrays)
     about = json.loads(str(content["about"])) | {"format": 2}
     np.savez(saved, **content | {"about": np.array(json.dumps(about))})
-    with pytest.raises(SourceError, match=r"posterior\.npz has the format 2; this version reads 1"):
+    with pytest.raises(SourceError, match=r"posterior\.npz: The posterior has the format 2; this version reads 1"):
         Posterior.load(saved)
 
 

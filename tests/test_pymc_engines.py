@@ -17,7 +17,7 @@ from polarbear_plugins.inference import pymc_engines, pymc_model
 from polarbear_plugins.inference.pymc_engines import PYMC_ENGINES, laplace, nuts
 from polarbear_plugins.inference.pymc_model import build_model
 from polarbear_plugins.inference.task import Draws, Task
-from polarbear_plugins.plackett_luce import Likelihood, helmert, statistics_of
+from polarbear_plugins.plackett_luce import Likelihood, helmert
 from polarbear_plugins.priors import (
     BUILT_IN_PRIORS,
     BSpline,
@@ -30,6 +30,7 @@ from polarbear_plugins.priors import (
     SparseGaussianProcess,
     TemporalPrior,
 )
+from polarbear_plugins.subset_statistics import statistics_of
 
 pymc = pytest.importorskip("pymc")
 

@@ -3,13 +3,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from polarbear_plugins.rankings import RankingTable
-from polarbear_plugins.win_shares import observed_dominators, win_shares
+from polarbear_plugins.win_shares import win_shares
 
 INF, NAN = math.inf, math.nan
 
@@ -81,41 +80,3 @@ def test_the_shares_of_complete_rankings_sum_to_one(values: np.ndarray, weights:
 def test_permuting_the_algorithms_permutes_the_shares(data: st.DataObject, values: np.ndarray) -> None:
     order = data.draw(st.permutations(range(3)))
     np.testing.assert_allclose(win_shares(table_of(values[..., order])), win_shares(table_of(values))[:, order])
-
-
-@pytest.mark.parametrize(
-    ("values", "dominators"),
-    [
-        ([[[1, 2], [1, 5]]], {"b": "a"}),  # wins everywhere
-        ([[[1, 2], [5, 1]]], {}),  # each wins once
-        ([[[1, 2], [1, 1]]], {}),  # a draw at one timepoint is no dominance
-        ([[[1, 1], [2, 2]]], {}),  # equal everywhere
-        ([[[1, 2, NAN]]], {"b": "a"}),  # nobody dominates, or is dominated by, an algorithm never observed
-        ([[[1, 2], [1, NAN]]], {}),  # nor one not observed at some timepoint
-        ([[[1, 2, 3]], [[1, 2, 3]], [[2, 1, 3]]], {"b": "a", "c": "a"}),  # the stronger of two dominators
-        ([[[2, 3, 1]], [[2, 3, 1]], [[1, 3, 2]]], {"a": "c", "b": "c"}),  # wherever it stands
-    ],
-)
-def test_known_dominators(values: list[list[list[float]]], dominators: dict[str, str]) -> None:
-    assert observed_dominators(table_of(values)) == dominators
-
-
-def test_the_strongest_dominator_is_the_one_whose_narrowest_lead_is_widest() -> None:
-    # Over c, which never wins, a leads by 2/8 at both timepoints; b and d by 1/8 at one of them, by 5/8 at the other.
-    algorithms, winners = "bacd", ("aabddddd", "aabbbbbd")
-    values = [[[float(name != winner) for name in algorithms] for winner in row] for row in zip(*winners, strict=True)]
-    table = RankingTable.from_values(values, algorithms=list(algorithms), timepoints=[1, 2])
-    assert observed_dominators(table) == {"c": "a"}
-
-
-def test_a_lead_that_is_only_rounding_is_no_dominance() -> None:
-    table = table_of([[[1, 2]]] * 6 + [[[2, 1]]], instances=["f"] * 6 + ["g"])
-    assert win_shares(table)[0, 0] != win_shares(table)[0, 1]  # six sixths are not quite one
-    assert observed_dominators(table) == {}
-
-
-def test_dominance_follows_the_weights() -> None:
-    values = [[[1, 2]], [[2, 1]]]
-    assert observed_dominators(table_of(values)) == {}
-    assert observed_dominators(table_of(values, weights=[1, 2])) == {"a": "b"}
-    assert observed_dominators(table_of(values, weights=[2, 1])) == {"b": "a"}

@@ -87,7 +87,7 @@ def _roughness(factor: FloatArray) -> float:
 
 
 def _correction_at(point: GridPoint, likelihood: Likelihood, basis: FloatArray, table: RankingTable) -> Correction:
-    eta = point.factor @ point.coefficients
+    eta = point.mode.eta
     x = eta @ basis.T
     information = basis.T @ likelihood.information(x) @ basis
     correlation = score_correlation(table, x, information)
@@ -108,7 +108,7 @@ def _correction_at(point: GridPoint, likelihood: Likelihood, basis: FloatArray, 
             shift += _log_normal(seen, signal + markov) - _log_normal(seen, signal + np.diag(1 / weights))
         return shift
 
-    return Correction(weights, evidence_shift, WarmStart(point.phi, point.coefficients))
+    return Correction(weights, evidence_shift, WarmStart(point.phi, point.mode.eta))
 
 
 def _markov(correlation: FloatArray) -> FloatArray:

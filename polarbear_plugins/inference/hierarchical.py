@@ -15,7 +15,7 @@ from scipy.special import digamma, logsumexp
 
 from polarbear_plugins.inference.importance import systematic
 from polarbear_plugins.inference.independent import Timepoint, sample_timepoints
-from polarbear_plugins.plackett_luce import Statistics
+from polarbear_plugins.subset_statistics import Statistics
 from polarbear_plugins.validation import FloatArray
 
 __all__ = ["Hierarchical", "sample_hierarchical"]
@@ -53,9 +53,9 @@ class _Density:
     def slope(self, log_kappa: float, done: list[Timepoint]) -> float:
         """Estimate the derivative at a point from draws given it."""
         kappa, n = math.exp(log_kappa), self.statistics.algorithms
-        logs = 0.0
-        for timepoint in done:
-            logs += float(np.mean(timepoint.utilities.mean(axis=1) - logsumexp(timepoint.utilities, axis=1)))
+        utilities = np.stack([timepoint.utilities for timepoint in done])
+        utilities -= utilities.max(axis=-1, keepdims=True)
+        logs = float(np.sum(utilities.mean(axis=(1, 2)) - np.log(np.exp(utilities) @ np.ones(n)).mean(axis=1)))
         normaliser = self.statistics.timepoints * (digamma(kappa) - digamma(kappa / n))
         return float(kappa * (logs + normaliser - self.rate) + 1)
 
@@ -72,7 +72,7 @@ def sample_hierarchical(statistics: Statistics, rate: float, draws: int, seed: n
     width = _width(mode, slopes)
     nodes = _nodes(density, mode, width, low, high)
     places = np.array(sorted(nodes))
-    values = _integrate(places, np.array([density.slope(here, nodes[here]) for here in places]))
+    values = _integrate(places, np.array([nodes[here][0] for here in places]))
     probabilities = np.exp(values - logsumexp(values))
     rng = np.random.default_rng(seed.spawn(1)[0])
     counts = np.bincount(systematic(probabilities, draws, rng), minlength=places.size)
@@ -83,7 +83,7 @@ def sample_hierarchical(statistics: Statistics, rate: float, draws: int, seed: n
     for node, count in zip(places.tolist(), counts, strict=True):
         if not count:
             continue
-        done = nodes[node] if count <= _NODE_DRAWS else density.sample(node, int(count))
+        done = nodes[node][1] if count <= _NODE_DRAWS else density.sample(node, int(count))
         rows = slice(start, start + count)
         utilities[rows] = np.stack([timepoint.utilities[:count] for timepoint in done], axis=1)
         log_kappa[rows] = node + width * (rng.random(count) - 0.5)  # anywhere in the cell of its node
@@ -93,18 +93,21 @@ def sample_hierarchical(statistics: Statistics, rate: float, draws: int, seed: n
     return Hierarchical(utilities[order], log_kappa[order], sampled, int(np.count_nonzero(counts)))
 
 
-def _nodes(density: _Density, mode: float, width: float, low: float, high: float) -> dict[float, list[Timepoint]]:
-    """Draws given kappa at points one width apart around the mode, as far as the density reaches."""
-    nodes = {mode: density.sample(mode, _NODE_DRAWS)}
-    middle = density.slope(mode, nodes[mode])
+def _nodes(
+    density: _Density, mode: float, width: float, low: float, high: float
+) -> dict[float, tuple[float, list[Timepoint]]]:
+    """Slope and draws given kappa at points one width apart around the mode, as far as the density reaches."""
+    done = density.sample(mode, _NODE_DRAWS)
+    nodes = {mode: (density.slope(mode, done), done)}
     for direction in (1, -1):
-        drop, last = 0.0, middle
+        drop, last = 0.0, nodes[mode][0]
         for step in range(1, 25):
             here = mode + direction * step * width
             if not low <= here <= high:
                 break
-            nodes[here] = density.sample(here, _NODE_DRAWS)
-            slope = density.slope(here, nodes[here])
+            done = density.sample(here, _NODE_DRAWS)
+            slope = density.slope(here, done)
+            nodes[here] = slope, done
             drop += direction * width * (last + slope) / 2
             last = slope
             if drop < -_DROP:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,10 +14,11 @@ from numpy.typing import NDArray
 
 from polarbear_plugins.inference.importance import antithetic_normals, resample, smooth_weights
 from polarbear_plugins.inference.laplace import LaplaceTarget, enough, forgotten, hmc_move, memory
-from polarbear_plugins.plackett_luce import Likelihood, Statistics, helmert
+from polarbear_plugins.plackett_luce import Likelihood, helmert
+from polarbear_plugins.subset_statistics import Statistics
 from polarbear_plugins.validation import FloatArray
 
-__all__ = ["Timepoint", "expand", "gibbs_sweep", "sample_timepoint", "sample_timepoints"]
+__all__ = ["Timepoint", "expand", "gibbs_sweep", "sample_timepoints"]
 
 _T_DEGREES = 7.0
 # A coordinate whose algorithm was chosen less often than this has a long lower tail.
@@ -24,7 +26,10 @@ _FEW_WINS = 4.0
 _MAX_HMC_MOVES = 20
 _MAX_GIBBS_SWEEPS = 200
 _MOST_GROUPS = 8
+_WORTH_THREADS = 1 << 18  # draws times sets; with fewer, threads would mostly wait for the interpreter
+_PART = 16  # timepoints that one thread works on at a time
 _LOWEST_LOG = -650.0  # below, exp vanishes
+_MOST_ARRIVALS = 1e290  # sums of these are still numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,23 +57,25 @@ def sample_timepoints(
 ) -> list[Timepoint]:
     """Sample every timepoint of statistics that include their prior; each has random numbers of its own."""
 
-    def work(t: int) -> Timepoint:
-        start = None if starts is None else starts[t]
-        return sample_timepoint(statistics.at(t), draws, np.random.default_rng(seeds[t]), start)
+    def work(part: NDArray[np.intp]) -> list[Timepoint]:
+        targets = expand(statistics.at(part[0], part[-1] + 1), None if starts is None else starts[part])
+        return [
+            _sample(statistics.at(t), target, draws, np.random.default_rng(seeds[t]))
+            for t, target in zip(part.tolist(), targets, strict=True)
+        ]
 
-    smooth_weights(np.linspace(-1, 0, 100))  # imports what the threads would otherwise all import at once
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, statistics.timepoints)) as threads:
-        return list(threads.map(work, range(statistics.timepoints)))
+    # Modes are found for many timepoints at once, with the same result for any number of threads.
+    parts = np.array_split(np.arange(statistics.timepoints), -(-statistics.timepoints // _PART))
+    size = draws * max(counts.size for _, counts in statistics.sets)
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, len(parts)) if size > _WORTH_THREADS else 1) as threads:
+        return list(itertools.chain.from_iterable(threads.map(work, parts)))
 
 
-def sample_timepoint(
-    statistics: Statistics, draws: int, rng: np.random.Generator, start: FloatArray | None = None
-) -> Timepoint:
+def _sample(statistics: Statistics, target: LaplaceTarget, draws: int, rng: np.random.Generator) -> Timepoint:
     """Sample around the mode by importance, and move on from there where that does not suffice.
 
     The proposal is normal, or has the tails of a t distribution where an algorithm hardly ever won.
     """
-    target = expand(statistics, start)
     heavy = bool(statistics.wins.min() < _FEW_WINS)
     z, weights, k_hat, effective = _propose(target, draws, heavy, rng)
     done: dict[str, Any] = {"mode": target.mode[0], "k_hat": k_hat, "effective": effective}
@@ -81,8 +88,9 @@ def sample_timepoint(
     shares: list[float] = []
     # Sweeps go down a long tail in one step, where Hamiltonian moves would crawl; they know no large ties.
     long_tail = bool(statistics.wins.min() < 1.0) and not statistics.ties
+    remainder = target.remainder(z)
     while len(shares) < _MAX_HMC_MOVES and not long_tail:
-        z, accepted = hmc_move(target, z, rng)
+        z, remainder, accepted = hmc_move(target, z, remainder, rng)
         shares.append(float(accepted.mean()))
         if len(shares) % 2 == 0 and forgotten(memory(first, z), draws):
             break
@@ -111,39 +119,73 @@ def sample_timepoint(
     )
 
 
-def expand(statistics: Statistics, start: FloatArray | None = None) -> LaplaceTarget:
-    """Find the mode of a single timepoint by Newton's method and expand the log-density there."""
+def expand(statistics: Statistics, start: FloatArray | None = None) -> list[LaplaceTarget]:
+    """Find the mode of each timepoint by Newton's method and expand the log-density there.
+
+    Parameters
+    ----------
+    start
+        Utilities ``[timepoint, algorithm]`` to begin with.
+    """
     likelihood, basis = Likelihood(statistics), helmert(statistics.algorithms)
-    eta = np.zeros((1, basis.shape[1])) if start is None else start.reshape(1, -1)
-    value = likelihood.value(eta @ basis.T)
+    x = np.zeros_like(statistics.wins) if start is None else start
+    values = likelihood.values(x)
+    stuck = np.zeros(values.size, dtype=bool)
     for _ in range(100):
-        x = eta @ basis.T
-        gradient = likelihood.gradient(x) @ basis
-        information = basis.T @ likelihood.information(x) @ basis
-        factor = np.linalg.cholesky(information[0])
-        step = np.linalg.solve(information[0], gradient[0])
-        decrement = gradient[0] @ step
-        if decrement < 1e-9:
+        gradient, information = likelihood.gradient(x), likelihood.information(x)
+        curvature = basis.T @ information @ basis
+        step = np.linalg.solve(curvature, (gradient @ basis)[:, :, None])[:, :, 0] @ basis.T
+        decrement = np.einsum("tn,tn->t", gradient, step)
+        moving = (decrement >= 1e-9) & ~stuck
+        if not moving.any():
             break
-        scale = 1.0
+        scale = np.where(moving, 1.0, 0.0)
         while True:
-            new = eta + scale * step
-            new_value = likelihood.value(new @ basis.T)
-            if new_value >= value + 1e-4 * scale * decrement - 1e-10 * abs(value) or scale < 1e-8:
+            new = x + scale[:, None] * step
+            new_values = likelihood.values(new)
+            short = new_values < values + 1e-4 * scale * decrement - 1e-10 * np.abs(values)
+            if not (short & (scale > 0)).any():
                 break
-            scale *= 0.5
-        if scale < 1e-8:
-            break  # no progress to be had in floating-point numbers
-        eta, value = new, new_value
-    whitener = np.linalg.inv(factor).T
-    return LaplaceTarget(likelihood, basis, eta, gradient, information, whitener, gradient[0] @ whitener)
+            scale[short] *= 0.5
+            stuck |= moving & (scale < 1e-8)  # no progress to be had in floating-point numbers
+            scale[stuck] = 0.0
+        x, values = new, new_values
+    matrices = np.linalg.inv(np.linalg.cholesky(curvature)) @ basis.T
+    targets = []
+    for t in range(statistics.timepoints):
+        single, place = Likelihood(statistics.at(t)), slice(t, t + 1)
+        whitener, residual = _Whitener(matrices[t]), matrices[t] @ gradient[t]
+        targets.append(LaplaceTarget(single, x[place], gradient[place], information[place], whitener, residual))
+    return targets
+
+
+@dataclass(frozen=True, slots=True)
+class _Whitener:
+    """Map ``[z, algorithm]`` from standard normal ``z`` to steps of the utilities of a timepoint."""
+
+    matrix: NDArray[Any]
+
+    @property
+    def dimension(self) -> int:
+        return len(self.matrix)
+
+    def single(self) -> _Whitener:
+        return _Whitener(self.matrix.astype(np.float32))
+
+    def step(self, z: NDArray[Any], /) -> NDArray[Any]:
+        step: NDArray[Any] = (z @ self.matrix)[:, None, :]
+        return step
+
+    def back(self, pull: NDArray[Any], /) -> NDArray[Any]:
+        back: NDArray[Any] = pull[:, 0, :] @ self.matrix.T
+        return back
 
 
 def _propose(
     target: LaplaceTarget, draws: int, heavy: bool, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, float, float]:
     """Proposals in ``z``, their weights, k-hat, and the effective number out of ``draws``; more where it helps."""
-    dimension = target.whitener.shape[1]
+    dimension = target.whitener.dimension
     points: list[FloatArray] = []
     logs: list[FloatArray] = []
     while True:
@@ -163,7 +205,7 @@ def _propose(
 
 
 def _utilities(target: LaplaceTarget, z: FloatArray) -> FloatArray:
-    return target.eta(z)[:, 0] @ target.basis.T
+    return target.utilities(z)[:, 0]
 
 
 def gibbs_sweep(statistics: Statistics, utilities: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -178,7 +220,9 @@ def gibbs_sweep(statistics: Statistics, utilities: FloatArray, rng: np.random.Ge
     theta = np.exp(np.maximum(utilities - utilities.max(axis=1, keepdims=True), _LOWEST_LOG))
     # The prior makes theta the shares of independent gamma variables; their sum is independent of the shares.
     theta *= rng.gamma(statistics.sets[0][1][-1], size=(len(theta), 1)) / theta.sum(axis=1, keepdims=True)
-    arrivals = rng.gamma(counts, size=(len(theta), len(counts))) / (theta @ members.T)
+    with np.errstate(over="ignore"):  # nearly vanishing ratings have arrivals beyond all numbers
+        arrivals = rng.gamma(counts, size=(len(theta), len(counts))) / np.maximum(theta @ members.T, 1e-300)
+    arrivals = np.minimum(arrivals, _MOST_ARRIVALS)
     # A gamma variable of small shape underflows; its logarithm does not: G(a) = G(a + 1) U^(1 / a).
     logs = np.log(rng.gamma(shape + 1, size=theta.shape)) + np.log(rng.random(theta.shape)) / shape
     logs -= np.log1p(arrivals @ members)
@@ -189,7 +233,9 @@ def gibbs_sweep(statistics: Statistics, utilities: FloatArray, rng: np.random.Ge
         log_scale = np.log(rng.gamma(power + 1, size=len(theta))) + np.log(rng.random(len(theta))) / power
         log_scale -= np.log(rate)
         logs += log_scale[:, None] * group
-        arrivals[:, inside] *= np.exp(np.clip(-log_scale, _LOWEST_LOG, -_LOWEST_LOG))[:, None]
+        with np.errstate(over="ignore"):
+            arrivals[:, inside] *= np.exp(np.clip(-log_scale, _LOWEST_LOG, -_LOWEST_LOG))[:, None]
+        np.minimum(arrivals, _MOST_ARRIVALS, out=arrivals)
     centred: FloatArray = logs - logs.mean(axis=1, keepdims=True)
     return centred
 

@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.plackett_luce import Likelihood
-from polarbear_plugins.validation import FloatArray
+from polarbear_plugins.plackett_luce import Likelihood, Remainder
+from polarbear_plugins.validation import Float32Array, FloatArray
 
-__all__ = ["LaplaceTarget", "enough", "forgotten", "hmc_move", "memory"]
+__all__ = ["LaplaceTarget", "Whitener", "enough", "forgotten", "hmc_move", "memory"]
 
-# Numbers worked on at a time: few enough to stay in the cache, enough to hide the cost of a call.
-_CHUNK = 1 << 17
+
+class Whitener(Protocol):
+    """Linear map from standard normal ``z`` to steps of the utilities."""
+
+    @property
+    def dimension(self) -> int:
+        """Length of ``z``."""
+        ...
+
+    def single(self) -> Whitener:
+        """Give the same map in single precision."""
+        ...
+
+    def step(self, z: NDArray[Any], /) -> NDArray[Any]:
+        """Give the step ``[timepoint, algorithm]`` for each ``z``."""
+        ...
+
+    def back(self, pull: NDArray[Any], /) -> NDArray[Any]:
+        """Transposed map, from gradients in terms of utilities to those in terms of ``z``."""
+        ...
 
 
 class LaplaceTarget:
-    """The posterior of latent values ``eta = mode + whitener @ z``: log-density ``-|z|^2 / 2 + remainder(z)``.
+    """The posterior of utilities ``mode + whitener @ z``: log-density ``-|z|^2 / 2 + remainder(z)``.
 
     The remainder is what the quadratic approximation leaves over, and so at once the logarithm of an importance weight
     for standard normal ``z`` and the potential of a Hamiltonian whose Gaussian part is solved exactly.
@@ -25,13 +45,11 @@ class LaplaceTarget:
     Parameters
     ----------
     likelihood
-        Of the utilities, whose Helmert coordinates ``eta`` are.
-    basis
-        The Helmert matrix.
+        Of the utilities.
     mode, gradient, information
-        Where the expansion is made (``[timepoint, coordinate]``), and the derivatives of the likelihood there.
+        Where the expansion is made (``[timepoint, algorithm]``), and the derivatives of the likelihood there.
     whitener
-        ``[timepoint * coordinate, z]``.
+        Map from ``z`` to the utilities of all timepoints.
     residual
         Gradient of the whole posterior there in terms of ``z``; nearly 0, and accounted for.
     """
@@ -39,66 +57,57 @@ class LaplaceTarget:
     def __init__(
         self,
         likelihood: Likelihood,
-        basis: FloatArray,
         mode: FloatArray,
         gradient: FloatArray,
         information: FloatArray,
-        whitener: FloatArray,
+        whitener: Whitener,
         residual: FloatArray,
     ) -> None:
-        self.likelihood, self.basis = likelihood, basis
-        self.mode, self.gradient, self.information = mode, gradient, information
-        self.whitener, self.residual = whitener, residual
-        self.value = likelihood.value(mode @ basis.T)
-        sets = sum(block.counts.size for block in likelihood.blocks)
-        self._rows = max(1, _CHUNK // (sets + 2 * mode.size))
+        self.mode, self.whitener, self.residual = mode, whitener, residual
+        self._single = whitener.single()
+        self._remainder = Remainder(likelihood, mode, gradient, information)
 
-    def eta(self, z: FloatArray) -> FloatArray:
-        """Latent values ``[draw, timepoint, coordinate]``."""
-        return self.mode + self._step(z)
+    def utilities(self, z: FloatArray) -> FloatArray:
+        """Utilities ``[draw, timepoint, algorithm]``."""
+        utilities: FloatArray = self.mode + self.whitener.step(z)
+        return utilities
 
     def remainder(self, z: FloatArray) -> FloatArray:
         """Logarithm of the importance weight of each ``z``."""
-        parts = [self._remainder(z[start : start + self._rows]) for start in range(0, len(z), self._rows)]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        remainder: FloatArray = z @ self.residual
+        for rows, step in self._steps(z):
+            remainder[rows] += self._remainder.value(step)
+        return remainder
 
     def remainder_gradient(self, z: FloatArray) -> FloatArray:
         """Gradient of the remainder at each ``z``."""
-        gradient = np.empty_like(z)
-        for start in range(0, len(z), self._rows):
-            part = z[start : start + self._rows]
-            step = self._step(part)
-            pull = self.likelihood.gradient((self.mode + step) @ self.basis.T) @ self.basis
-            pull += self._curved(step) - self.gradient
-            gradient[start : start + self._rows] = pull.reshape(len(part), -1) @ self.whitener + self.residual
+        gradient = np.tile(self.residual, (len(z), 1))
+        for rows, step in self._steps(z):
+            gradient[rows] += self._single.back(self._remainder.gradient(step))
         return gradient
 
-    def _remainder(self, z: FloatArray) -> FloatArray:
-        step = self._step(z)
-        value = self.likelihood.value((self.mode + step) @ self.basis.T) - self.value
-        flat = step.reshape(len(z), -1)
-        value -= flat @ self.gradient.ravel()
-        value += 0.5 * np.einsum("zk,zk->z", flat, self._curved(step).reshape(len(z), -1))
-        remainder: FloatArray = value + z @ self.residual
-        return remainder
-
-    def _step(self, z: FloatArray) -> FloatArray:
-        return (z @ self.whitener.T).reshape(len(z), *self.mode.shape)
-
-    def _curved(self, step: FloatArray) -> FloatArray:
-        curved: FloatArray = np.matmul(step.transpose(1, 0, 2), self.information).transpose(1, 0, 2)
-        return curved
+    def _steps(self, z: FloatArray) -> Iterator[tuple[slice, Float32Array]]:
+        """Yield steps from the mode, some rows at a time; weights and moves need them to single precision only."""
+        for start in range(0, len(z), self._remainder.most_draws):
+            rows = slice(start, start + self._remainder.most_draws)
+            yield rows, self._single.step(z[rows].astype(np.float32))
 
 
 def hmc_move(
-    target: LaplaceTarget, z: FloatArray, rng: np.random.Generator, *, step: float = 0.8, steps: int = 2
-) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """One Hamiltonian move of every ``z``, and whether it was accepted.
+    target: LaplaceTarget,
+    z: FloatArray,
+    remainder: FloatArray,
+    rng: np.random.Generator,
+    *,
+    step: float = 0.8,
+    steps: int = 2,
+) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+    """One Hamiltonian move of every ``z`` with its remainder, and whether it was accepted.
 
     The Gaussian part turns ``z`` and its momentum by an angle, exactly; the remainder kicks the momentum.
     """
     momentum = rng.standard_normal(z.shape)
-    start = target.remainder(z) - 0.5 * (np.sum(momentum**2, axis=1) + np.sum(z**2, axis=1))
+    start = remainder - 0.5 * (_squares(momentum) + _squares(z))
     angle = step * rng.uniform(0.85, 1.15)
     cos, sin = math.cos(angle), math.sin(angle)
     new = z
@@ -107,9 +116,15 @@ def hmc_move(
         new, momentum = new * cos + momentum * sin, momentum * cos - new * sin
         kick = angle if number < steps - 1 else 0.5 * angle
         momentum += kick * target.remainder_gradient(new)
-    end = target.remainder(new) - 0.5 * (np.sum(momentum**2, axis=1) + np.sum(new**2, axis=1))
+    new_remainder = target.remainder(new)
+    end = new_remainder - 0.5 * (_squares(momentum) + _squares(new))
     accepted = np.log(rng.random(len(z))) < end - start
-    return np.where(accepted[:, None], new, z), accepted
+    return np.where(accepted[:, None], new, z), np.where(accepted, new_remainder, remainder), accepted
+
+
+def _squares(z: FloatArray) -> FloatArray:
+    squares: FloatArray = np.einsum("zk,zk->z", z, z)
+    return squares
 
 
 def enough(k_hat: float, effective: float, draws: int) -> bool:
@@ -126,6 +141,6 @@ def memory(before: FloatArray, after: FloatArray) -> float:
     """Largest correlation, over coordinates, between where parallel chains began and where they are."""
     first = before - before.mean(axis=0)
     second = after - after.mean(axis=0)
-    spread = np.sqrt(np.sum(first**2, axis=0) * np.sum(second**2, axis=0))
-    correlation = np.sum(first * second, axis=0)
-    return float(np.max(np.abs(correlation[spread > 0]) / spread[spread > 0], initial=0.0))
+    products = [np.einsum("zk,zk->k", one, other) for one, other in ((first, first), (second, second), (first, second))]
+    spread = np.sqrt(products[0] * products[1])
+    return float(np.max(np.abs(products[2][spread > 0]) / spread[spread > 0], initial=0.0))

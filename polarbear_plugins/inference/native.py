@@ -34,7 +34,7 @@ def native(task: Task, *, min_moves: int = 0) -> Draws:
 def _dirichlet(task: Task, prior: Dirichlet) -> Draws:
     statistics = task.statistics.with_dirichlet(prior.alpha)
     starts = task.start if isinstance(task.start, np.ndarray) else None
-    if starts is not None and starts.shape != (statistics.timepoints, statistics.algorithms - 1):
+    if starts is not None and starts.shape != (statistics.timepoints, statistics.algorithms):
         starts = None
     done = sample_timepoints(statistics, task.draws, task.seed.spawn(statistics.timepoints), starts)
     return Draws(

@@ -15,17 +15,17 @@ from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
 
 from polarbear_plugins.inference.importance import antithetic_normals, resample, smooth_weights, systematic
 from polarbear_plugins.inference.laplace import LaplaceTarget, enough, forgotten, hmc_move, memory
+from polarbear_plugins.inference.precision import Root, find_coordinates
 from polarbear_plugins.inference.task import Draws, Task
 from polarbear_plugins.plackett_luce import Likelihood, helmert
 from polarbear_plugins.posterior import Diagnostics
 from polarbear_plugins.priors.base import TemporalPrior
 from polarbear_plugins.validation import FloatArray
 
-__all__ = ["GridPoint", "Modes", "WarmStart", "find_centre", "sample_temporal"]
+__all__ = ["Expansion", "GridPoint", "Modes", "WarmStart", "find_centre", "sample_temporal"]
 
 _DIFFERENCE = 0.2  # between the points of finite differences of the log-evidence
 _DROP = 6.0  # grid points whose log-evidence is this far below the best are left out
@@ -35,22 +35,30 @@ _MAX_MOVES = 60
 
 @dataclass(frozen=True, slots=True)
 class WarmStart:
-    """Where the hyperparameters and coefficients of an earlier posterior had their mode."""
+    """Where the hyperparameters and latent functions of an earlier posterior had their mode."""
 
     phi: FloatArray
-    coefficients: FloatArray
+    eta: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """The log-likelihood of latent functions ``eta[timepoint, function]`` and its derivatives."""
+
+    eta: FloatArray
+    value: float
+    gradient: FloatArray
+    information: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
 class GridPoint:
-    """The mode of the coefficients for given hyperparameters, and the evidence of the latter."""
+    """The mode of the latent functions for given hyperparameters, and the evidence of the latter."""
 
     phi: FloatArray
     factor: FloatArray
-    coefficients: FloatArray
-    root: FloatArray
-    gradient: FloatArray
-    information: FloatArray
+    mode: Expansion
+    root: Root
     residual: FloatArray
     log_evidence: float
 
@@ -64,65 +72,64 @@ class Modes:
         self.likelihood = Likelihood(task.statistics)
         self.basis = helmert(task.statistics.algorithms)
         self._shift = task.evidence_shift
-        self._last = None if start is None else start.coefficients
+        self._zero = self._expand(np.zeros((self.time.size, self.basis.shape[1])))
+        self._last = self._zero if start is None else self._expand(start.eta)
 
-    def at(self, phi: FloatArray, near: FloatArray | None = None) -> GridPoint:
+    def at(self, phi: FloatArray, near: GridPoint | None = None) -> GridPoint:
         """Expand the posterior for the hyperparameters ``phi``."""
         factor = _square(np.asarray(self.prior.factor(phi, self.time, np), dtype=np.float64))
-        shape = (factor.shape[1], self.basis.shape[1])
-        u = near if near is not None else self._last
-        if u is None or u.shape != shape:
-            u = np.zeros(shape)
-        point = self._newton(phi, factor, u)
-        self._last = point.coefficients
+        point = self._newton(phi, factor, self._last if near is None else near.mode)
+        self._last = point.mode
         return point
 
-    def _newton(self, phi: FloatArray, factor: FloatArray, u: FloatArray) -> GridPoint:
-        value, gradient, information = self._expand(factor @ u)
-        density = value - 0.5 * np.sum(u**2)
+    def _newton(self, phi: FloatArray, factor: FloatArray, near: Expansion) -> GridPoint:
+        coordinates = find_coordinates(factor, self.basis.shape[1])
+        loadings, precision = coordinates.loadings, coordinates.precision
+        v, here = np.zeros((loadings.shape[1], self.basis.shape[1])), self._zero
+        density = here.value
+        if near is not here:
+            # Other hyperparameters change the latent functions little, and the likelihood of the same ones not at all:
+            # its expansion at the mode for others leads nearly to the mode for these.
+            root = Root(coordinates, near.information)
+            pull = near.gradient + np.einsum("tqr,tr->tq", near.information, near.eta)
+            new = root.back(root.half(loadings.T @ pull))
+            there = self._expand(loadings @ new)
+            new_density = there.value - 0.5 * float(np.sum(new * (precision @ new)))
+            if new_density > density:
+                v, density, here = new, new_density, there
         while True:
-            slope = (factor.T @ gradient - u).ravel()
-            root = cholesky(_precision(factor, information), lower=True, overwrite_a=True, check_finite=False)
-            half = solve_triangular(root, slope, lower=True, check_finite=False)
+            root = Root(coordinates, here.information)
+            half = root.half(loadings.T @ here.gradient - precision @ v)
             decrement = float(half @ half)
             if decrement < 1e-4:  # what is left of the slope is accounted for
                 break
-            step = solve_triangular(root, half, lower=True, trans=1, check_finite=False).reshape(u.shape)
+            step = root.back(half)
             scale = 1.0
             while scale > 1e-6:
-                new = u + scale * step
-                expansion = self._expand(factor @ new)
-                new_density = expansion[0] - 0.5 * np.sum(new**2)
+                new = v + scale * step
+                there = self._expand(loadings @ new)
+                new_density = there.value - 0.5 * float(np.sum(new * (precision @ new)))
                 if new_density >= density + 1e-4 * scale * decrement:
                     break
                 scale *= 0.5
             else:
                 break
-            u, density = new, new_density
-            _, gradient, information = expansion
-        evidence = density - float(np.log(np.diag(root)).sum()) + float(self.prior.log_hyperprior(phi, np))
-        evidence += self._shift(factor) if self._shift else 0.0
-        return GridPoint(phi, factor, u, root, gradient, information, half, float(evidence))
+            v, density, here = new, new_density, there
+        evidence = density + v.shape[1] * coordinates.log_scale - root.log_determinant
+        evidence += float(self.prior.log_hyperprior(phi, np)) + (self._shift(factor) if self._shift else 0.0)
+        return GridPoint(phi, factor, here, root, half, float(evidence))
 
-    def _expand(self, eta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    def _expand(self, eta: FloatArray) -> Expansion:
         x = eta @ self.basis.T
         information = self.basis.T @ self.likelihood.information(x) @ self.basis
-        return float(self.likelihood.value(x)), self.likelihood.gradient(x) @ self.basis, information
+        return Expansion(eta, float(self.likelihood.value(x)), self.likelihood.gradient(x) @ self.basis, information)
 
     def target(self, point: GridPoint) -> LaplaceTarget:
         """Coordinates around the mode in which the posterior is nearly standard normal."""
-        d = self.basis.shape[1]
-        loadings = _loadings(point.factor, d)
-        whitener = solve_triangular(point.root, loadings.T, lower=True, check_finite=False).T
-        return LaplaceTarget(
-            self.likelihood,
-            self.basis,
-            point.factor @ point.coefficients,
-            point.gradient,
-            point.information,
-            np.ascontiguousarray(whitener),
-            point.residual,
-        )
+        basis, mode = self.basis, point.mode
+        information = basis @ mode.information @ basis.T
+        x, gradient = mode.eta @ basis.T, mode.gradient @ basis.T
+        return LaplaceTarget(self.likelihood, x, gradient, information, point.root.whitener(basis), point.residual)
 
 
 def _square(factor: FloatArray) -> FloatArray:
@@ -130,31 +137,7 @@ def _square(factor: FloatArray) -> FloatArray:
     if factor.shape[1] <= factor.shape[0]:
         return factor
     _, root = np.linalg.qr(factor.T)
-    signs = np.where(np.diag(root) < 0, -1.0, 1.0)  # neighbouring hyperparameters shall have neighbouring factors
-    fewer: FloatArray = root.T * signs
-    return fewer
-
-
-def _loadings(factor: FloatArray, d: int) -> FloatArray:
-    """Matrix from the coefficients of all latent functions to all of their values."""
-    timepoints, size = factor.shape
-    loadings = np.zeros((timepoints, d, size, d))
-    for q in range(d):
-        loadings[:, q, :, q] = factor
-    return loadings.reshape(timepoints * d, size * d)
-
-
-def _precision(factor: FloatArray, information: FloatArray) -> FloatArray:
-    """Identity plus the information about the coefficients."""
-    size, d = factor.shape[1], information.shape[1]
-    precision = np.empty((size, d, size, d))
-    for q, r in itertools.combinations_with_replacement(range(d), 2):
-        part = factor.T @ (factor * information[:, q, r, None])
-        precision[:, q, :, r] = part
-        precision[:, r, :, q] = part
-    flat: FloatArray = precision.reshape(size * d, size * d)
-    flat[np.diag_indices_from(flat)] += 1.0
-    return flat
+    return root.T
 
 
 def find_centre(modes: Modes, start: WarmStart | None) -> tuple[GridPoint, FloatArray]:
@@ -199,7 +182,7 @@ def _grid(modes: Modes, centre: GridPoint, axes: FloatArray) -> list[GridPoint]:
         place, origin = todo.pop(0)
         if place in points:
             continue
-        near = points[origin].coefficients
+        near = points[origin]
         point = modes.at(centre.phi + axes @ np.array(place, dtype=np.float64), near)
         points[place] = point
         best = max(best, point.log_evidence)
@@ -236,12 +219,13 @@ def sample_temporal(task: Task, *, min_moves: int = 0) -> Draws:
     left: float | None = None
     well_weighted = enough(k_hat, effective, task.draws)
     if not well_weighted or min_moves:
-        first = sampler.eta(which, z).reshape(task.draws, -1)
+        first = sampler.utilities(which, z).reshape(task.draws, -1)
+        remainder = sampler.remainder(which, z)
         while len(shares) < _MAX_MOVES:
-            which, z, share = sampler.move(which, z, rng)
+            which, z, remainder, share = sampler.move(which, z, remainder, rng)
             shares.append(share)
             if len(shares) >= max(min_moves, 2):
-                left = memory(first, sampler.eta(which, z).reshape(task.draws, -1))
+                left = memory(first, sampler.utilities(which, z).reshape(task.draws, -1))
                 if well_weighted or forgotten(left, task.draws):
                     break
     good = well_weighted or forgotten(left, task.draws)
@@ -253,7 +237,7 @@ def sample_temporal(task: Task, *, min_moves: int = 0) -> Draws:
     cell = rng.uniform(-0.5, 0.5, (task.draws, centre.phi.size)) @ axes.T
     phis = np.array([point.phi for point in points])[which] + cell
     return Draws(
-        utilities=sampler.eta(which, z) @ modes.basis.T,
+        utilities=sampler.utilities(which, z),
         hyperparameters={name: phis[:, i] for i, name in enumerate(prior.hyperparameters)},
         diagnostics=Diagnostics(
             engine="native",
@@ -266,7 +250,7 @@ def sample_temporal(task: Task, *, min_moves: int = 0) -> Draws:
             acceptance=float(np.mean(shares)) if shares else None,
             memory=left,
         ),
-        state=WarmStart(centre.phi, centre.coefficients),
+        state=WarmStart(centre.phi, centre.mode.eta),
     )
 
 
@@ -289,15 +273,15 @@ class _Sampler:
             value[rows] = target.remainder(z[rows])
         return value
 
-    def eta(self, which: NDArray[np.intp], z: FloatArray) -> FloatArray:
-        eta = np.empty((len(z), *self.targets[0].mode.shape))
+    def utilities(self, which: NDArray[np.intp], z: FloatArray) -> FloatArray:
+        utilities = np.empty((len(z), *self.targets[0].mode.shape))
         for target, rows in self.groups(which):
-            eta[rows] = target.eta(z[rows])
-        return eta
+            utilities[rows] = target.utilities(z[rows])
+        return utilities
 
     def propose(self, draws: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], FloatArray, float, float]:
         """Sample by importance, with more proposals than draws where the weights are uneven."""
-        dimension = self.targets[0].whitener.shape[1]
+        dimension = self.targets[0].whitener.dimension
         places: list[NDArray[np.intp]] = []
         points: list[FloatArray] = []
         logs: list[FloatArray] = []
@@ -315,14 +299,15 @@ class _Sampler:
         return np.concatenate(places)[chosen], np.concatenate(points)[chosen], k_hat, min(effective, float(draws))
 
     def move(
-        self, which: NDArray[np.intp], z: FloatArray, rng: np.random.Generator
-    ) -> tuple[NDArray[np.intp], FloatArray, float]:
+        self, which: NDArray[np.intp], z: FloatArray, remainder: FloatArray, rng: np.random.Generator
+    ) -> tuple[NDArray[np.intp], FloatArray, FloatArray, float]:
         """Move every ``z`` at its grid point, then let it jump to another grid point; both keep the density."""
-        new, taken = z.copy(), np.empty(len(z), dtype=bool)
+        new, here, taken = np.empty_like(z), np.empty_like(remainder), np.empty(len(z), dtype=bool)
         for target, rows in self.groups(which):
-            new[rows], taken[rows] = hmc_move(target, z[rows], rng)
+            new[rows], here[rows], taken[rows] = hmc_move(target, z[rows], remainder[rows], rng)
         if len(self.targets) > 1:
             other = rng.choice(len(self.targets), len(z), p=self.probabilities)
-            gain = self.remainder(other, new) - self.remainder(which, new)
-            which = np.where(np.log(rng.random(len(z))) < gain, other, which)
-        return which, new, float(taken.mean())
+            there = self.remainder(other, new)
+            jumps = np.log(rng.random(len(z))) < there - here
+            which, here = np.where(jumps, other, which), np.where(jumps, there, here)
+        return which, new, here, float(taken.mean())

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
+from polarbear_plugins.options import flag
 from polarbear_plugins.trajectories import Trajectory
 from polarbear_plugins.validation import FloatArray, as_number, short
 
@@ -54,7 +55,7 @@ class LongFormOptions:
             raise InvalidInputError(f"A table has no option {unknown[0]!r}. It takes columns, maximize and horizon.")
         return cls(
             columns=_parse_columns(options.get("columns") or {}),
-            maximize=_parse_flag(options.get("maximize", False)),
+            maximize=flag(options.get("maximize", False), "maximize"),
             horizon=_parse_horizon(options.get("horizon")),
         )
 
@@ -327,14 +328,6 @@ def _parse_columns(columns: object) -> dict[str, tuple[str, ...]]:
         if len(listed) > 1 and role in NUMBER_ROLES:
             raise InvalidInputError(f"columns: {role!r} is one column, got {', '.join(parsed[role])}.")
     return parsed
-
-
-def _parse_flag(flag: object) -> bool:
-    if isinstance(flag, bool):
-        return flag
-    if isinstance(flag, str) and flag.lower() in ("true", "yes", "1", "false", "no", "0"):
-        return flag.lower() in ("true", "yes", "1")
-    raise InvalidInputError(f"maximize: expected true or false, got {flag!r}.")
 
 
 def _parse_horizon(horizon: object) -> float | str | None:

@@ -35,6 +35,7 @@ __all__ = [
     "Suite",
     "as_portfolio",
     "as_suite",
+    "cube",
 ]
 
 
@@ -254,6 +255,17 @@ class SampledSuite:
         except KeyError as missing:
             raise InvalidInputError(f"identity {identity.name!r} has no {missing}; it was not drawn here.") from None
         return GivenProblem(identity, self._sample(np.random.default_rng(stream)))
+
+
+def cube(dimension: int, low: float, high: float) -> tuple[FloatArray, FloatArray]:
+    """Give the bounds of a box with equal sides, read-only.
+
+    >>> cube(2, -5, 5)
+    (array([-5., -5.]), array([5., 5.]))
+    """
+    lower, upper = np.full(dimension, float(low)), np.full(dimension, float(high))
+    lower.flags.writeable = upper.flags.writeable = False
+    return lower, upper
 
 
 def as_suite(problems: Suite | Sequence[object] | Callable[[np.random.Generator], object]) -> Suite:

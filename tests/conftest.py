@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import hypothesis
 import pytest
@@ -22,6 +27,24 @@ def pytest_report_header() -> str:
 def root() -> Path:
     """The top folder of the repository."""
     return ROOT
+
+
+@pytest.fixture
+def worker_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], ModuleType]]:
+    """Make a module from its text that processes can import too, which test modules are not."""
+    made = []
+
+    def make(name: str, text: str) -> ModuleType:
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+        sys.modules.pop(name, None)
+        made.append(name)
+        return importlib.import_module(name)
+
+    yield make
+    for name in made:
+        sys.modules.pop(name, None)
 
 
 @pytest.fixture

@@ -13,22 +13,40 @@ import pytest
 LAYERS = [
     {"errors"},
     {"validation", "extras"},
+    {"options", "distributions"},
     {"timepoints"},
     {"trajectories"},
+    {"recording"},
     {"ranks"},
     {"rankings"},
-    {"streams", "long_form", "win_shares"},
+    {"streams", "long_form", "naming", "win_shares", "virtual_algorithms", "anytime"},
     {"spaces"},
     {"problems"},
     {"hookspecs"},
     {"plugins"},
     {"testing"},
-    {"tie_blocks"},
-    {"plackett_luce"},
+    {"tie_blocks", "subset_statistics"},
+    {"plackett_luce", "superiority"},
     {"priors"},
     {"posterior"},
     {"relations"},
+    {"preferences", "risks"},
+    {"selection"},
+    {"portfolios"},
     {"inference"},
+    {"settings"},
+    {"race_state"},
+    {"racing"},
+    {"outlook"},
+    {"results"},
+    {"asynchronous"},
+    {"processes"},
+    {"execution"},
+    {"journal", "dispatch"},
+    {"replay"},
+    {"open_race"},
+    {"runner"},
+    {"synthetic", "random_search"},
     {"adapters", "integrations"},
     {"cli"},
 ]
@@ -83,7 +101,7 @@ def test_adapters_and_integrations_do_not_import_each_other(root: Path) -> None:
             wrong += [
                 f"{module} imports {imported}"
                 for imported in _imports(tree)
-                if _part(imported) in ("adapters", "integrations") and not imported.startswith(f"{module}.")
+                if _part(imported) in ("adapters", "integrations") and imported.split(".")[:3] != module.split(".")[:3]
             ]
     assert not wrong
 
@@ -103,7 +121,10 @@ def test_loading_the_built_in_plugins_imports_nothing_heavy(root: Path) -> None:
 
 @pytest.mark.parametrize("name", ["pickle", "shelve", "marshal"])
 def test_no_module_imports_what_runs_code_from_data(root: Path, name: str) -> None:
-    assert not [module for module, tree in _modules(root) if name in {i.partition(".")[0] for i in _imports(tree)}]
+    # Processes of our own read what we sent them, and nothing else.
+    allowed = {"polarbear_plugins.processes"} if name == "pickle" else set()
+    users = {module for module, tree in _modules(root) if name in {i.partition(".")[0] for i in _imports(tree)}}
+    assert users == allowed
 
 
 def test_no_module_calls_eval_or_exec(root: Path) -> None:

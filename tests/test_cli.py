@@ -48,6 +48,16 @@ def fail(*arguments: str) -> str:
     return result.stderr
 
 
+def many(path: Path, names: dict[str, str] | None = None) -> str:
+    """Write the runs of the two algorithms on twenty instances, under other names if given."""
+    header, *rows = TWO.splitlines()
+    text = "\n".join(row.replace("f1", f"f{number}") for number in range(20) for row in rows)
+    for name, other in (names or {}).items():
+        text = text.replace(name, other)
+    path.write_text(f"{header}\n{text}\n")
+    return str(path)
+
+
 def analysis(*arguments: str) -> dict[str, Any]:
     data: dict[str, Any] = json.loads(succeed("analyze", *arguments, "--json"))
     return data
@@ -59,48 +69,66 @@ def test_the_example_is_analysed_as_a_table_with_its_conclusion(root: Path) -> N
     assert " algorithms on " in lines[0]
     assert any("differential-evolution" in line and "%" in line for line in lines)
     assert "algorithms may be right for some budget: " in lines[-1]
-    assert "without any statement of how sure they are" in lines[-1]
+    assert "more instances" in lines[-1]
 
 
 def test_the_table_and_the_json_of_the_example_agree(root: Path) -> None:
     source = str(root / "examples" / "runs.csv")
     text, data = succeed("analyze", source), analysis(source)
-    names = [algorithm["name"] for algorithm in data["algorithms"]]
+    names = data["algorithms"]
     assert text.startswith(f"{data['runs']} runs of {len(names)} algorithms on {len(data['instances'])} instances · ")
-    assert f"{len(data['observed_pareto_set'])} of {len(names)} algorithms" in text
-    assert f"some budget: {', '.join(data['observed_pareto_set'])}." in text
+    assert f"{len(data['pareto_set'])} of {len(names)} algorithms" in text
+    assert f"some budget: {', '.join(data['pareto_set'])}." in text
 
 
-def test_json_has_the_documented_keys(two: str) -> None:
-    assert analysis(two, "--timepoints", "1,5,10") == {
-        "sources": [two],
-        "runs": 2,
-        "instances": ["f1"],
-        "timepoints": [1.0, 5.0, 10.0],
-        "algorithms": [
-            {"name": "climber", "runs": 1, "win_share": [0.0, 0.0, 1.0], "beaten_by": None},
-            {"name": "sprinter", "runs": 1, "win_share": [1.0, 1.0, 0.0], "beaten_by": None},
-        ],
-        "observed_pareto_set": ["climber", "sprinter"],
-    }
+def test_json_tells_shares_ratings_relations_and_what_is_open(two: str) -> None:
+    data = analysis(two, "--timepoints", "1,5,10")
+    assert (data["sources"], data["runs"], data["instances"]) == ([two], 2, ["f1"])
+    assert data["timepoints"] == [1.0, 5.0, 10.0]
+    assert data["win_shares"] == {"climber": [0.0, 0.0, 1.0], "sprinter": [1.0, 1.0, 0.0]}
+    assert data["pareto_set"] == ["climber", "sprinter"]
+    assert data["stopped"] == "analyzed"
+    assert data["open_pairs"] == [{"pair": ["climber", "sprinter"], "timepoints": [1.0, 5.0, 10.0]}]
+    # One win and a flat prior: Beta(2, 1), better with probability 3/4.
+    assert [rows[1][0] for rows in data["relations"]["p_better"]] == pytest.approx([0.75, 0.75, 0.25], abs=0.03)
+    assert [sum(row) for row in data["ratings"]] == pytest.approx([1.0] * 3)
+    assert data["relations"]["p_anytime"] is None
 
 
-def test_an_algorithm_that_is_never_ahead_is_beaten_by_another(two: str) -> None:
-    data = analysis(two, "--timepoints", "1,5")
-    assert [algorithm["beaten_by"] for algorithm in data["algorithms"]] == ["sprinter", None]
-    assert data["observed_pareto_set"] == ["sprinter"]
-    text = succeed("analyze", two, "--timepoints", "1,5")
-    assert "sprinter wins more often at every timepoint" in text
-    assert "1 of 2 algorithms may be right for some budget: sprinter." in text
+def test_the_same_seed_gives_the_same_analysis(two: str) -> None:
+    assert analysis(two, "--seed", "4") == analysis(two, "--seed", "4")
+    assert analysis(two, "--seed", "4") != analysis(two, "--seed", "5")
 
 
-def test_a_share_that_nobody_can_know_is_null_in_json_and_a_dash_in_the_table(tmp_path: Path) -> None:
+def test_an_algorithm_that_is_dominated_is_out_and_the_table_says_by_whom(tmp_path: Path) -> None:
+    path = many(tmp_path / "many.csv")
+    data = analysis(path, "--timepoints", "1,5")
+    assert data["pareto_set"] == ["sprinter"]
+    assert [(out["algorithm"], out["by"]) for out in data["eliminations"]] == [("climber", "sprinter")]
+    text = succeed("analyze", path, "--timepoints", "1,5")
+    assert "sprinter is better at every timepoint, P > 0.9995" in text
+    assert "1 of 2 algorithms is right for some budget: sprinter. Every pair is settled." in text
+
+
+def test_joint_elimination_takes_a_temporal_prior(tmp_path: Path) -> None:
+    path = many(tmp_path / "many.csv")
+    assert "needs a joint posterior" in fail("analyze", path, "--elimination", "joint")
+    data = analysis(path, "--elimination", "joint", "--prior", "random-walk", "--timepoints", "1,2,3,4,5")
+    assert data["pareto_set"] == ["sprinter"]
+    assert data["relations"]["p_anytime"][1][0] > 0.99
+
+
+def test_options_of_the_prior_reach_it(two: str) -> None:
+    flat, steep = (analysis(two, "--prior-option", f"alpha={alpha}")["ratings"][0][1] for alpha in (1, 10))
+    assert flat > steep > 0.5
+    assert "no option 'beta'" in fail("analyze", two, "--prior-option", "beta=1")
+    assert "There is no prior 'flat'" in fail("analyze", two, "--prior", "flat")
+
+
+def test_a_share_that_nobody_can_know_is_null_in_json(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     path.write_text("horizon," + TWO.split("\n")[0] + "\n10,a,f1,1,3\n10,b,f1,1,4\n5,c,f1,1,5\n")
-    data = analysis(str(path), "--timepoints", "1,10")
-    assert {algorithm["name"]: algorithm["win_share"] for algorithm in data["algorithms"]}["c"] == [0.0, None]
-    [row] = [line for line in succeed("analyze", str(path), "--timepoints", "1,10").splitlines() if line[1:2] == "c"]
-    assert row.split()[1:3] == ["0%", "-"]
+    assert analysis(str(path), "--timepoints", "1,10")["win_shares"]["c"] == [0.0, None]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +163,7 @@ def test_options_reach_the_adapter(tmp_path: Path) -> None:
     path.write_text(TWO.replace("time", "evaluations").replace("instance", "function"))
     options = ("-o", "columns=time=evaluations,instance=function", "--option", "maximize=true", "-o", "horizon=20")
     data = analysis(str(path), *options, "--timepoints", "1,20")
-    assert {a["name"]: a["win_share"] for a in data["algorithms"]} == {"climber": [1, 1], "sprinter": [0, 0]}
+    assert data["win_shares"] == {"climber": [1, 1], "sprinter": [0, 0]}
 
 
 @pytest.mark.parametrize(
@@ -175,10 +203,10 @@ def test_repetitions_count_as_one_instance_or_as_many(tmp_path: Path) -> None:
     path.write_text("algorithm,instance,seed,time,value\na,f1,0,1,1\na,f1,1,1,3\na,f1,2,1,3\nb,f1,0,1,2\n")
     shares = {
         repetitions: [
-            algorithm["win_share"][0]
-            for algorithm in analysis(
-                str(path), "--repetitions", repetitions, "--timepoints", "1,1.5", "-o", "horizon=2"
-            )["algorithms"]
+            shares[0]
+            for shares in analysis(str(path), "--repetitions", repetitions, "--timepoints", "1,1.5", "-o", "horizon=2")[
+                "win_shares"
+            ].values()
         ]
         for repetitions in ("weight", "independent")
     }
@@ -188,7 +216,7 @@ def test_repetitions_count_as_one_instance_or_as_many(tmp_path: Path) -> None:
 
 def test_values_within_the_tolerance_share_the_win(two: str) -> None:
     data = analysis(two, "--timepoints", "1,10", "--tolerance", "1")
-    assert [algorithm["win_share"] for algorithm in data["algorithms"]] == [[0.5, 0.5], [0.5, 0.5]]
+    assert list(data["win_shares"].values()) == [[0.5, 0.5], [0.5, 0.5]]
 
 
 @pytest.mark.parametrize("tolerance", ["-1", "nan", "inf"])
@@ -200,7 +228,7 @@ def test_a_tolerance_without_meaning_is_refused(two: str, tolerance: str) -> Non
     ("name", "content", "message"),
     [
         ("absent.csv", None, "absent.csv: there is no such file."),
-        ("absent.xyz", None, "Asked: table (CSV and Parquet files"),
+        ("absent.xyz", None, "; table (CSV and Parquet files"),
         ("empty.csv", "", "empty.csv is empty."),
         ("bad.csv", TWO + "climber,f1,11,low\n", "bad.csv, line 6: expected a number in 'value', got 'low'."),
         ("one.csv", "\n".join(TWO.split("\n")[:3]), "A ranking needs at least two algorithms, got only 'sprinter'."),
@@ -251,21 +279,14 @@ def test_an_unexpected_error_is_not_swallowed(two: str, monkeypatch: pytest.Monk
         run("analyze", two)
 
 
-def test_names_with_markup_are_shown_as_they_are(tmp_path: Path) -> None:
-    path = tmp_path / "runs.csv"
-    path.write_text(TWO.replace("climber", "[red]x[/red]").replace("sprinter", "[/bold]y"))
-    text = succeed("analyze", str(path), "--timepoints", "1,5")
-    assert "[red]x[/red] " in text
-    assert "[/bold]y wins more often at every timepoint" in text
-    assert "1 of 2 algorithms may be right for some budget: [/bold]y." in text
-
-
-def test_names_with_codes_of_pictures_are_shown_as_they_are_in_the_table(tmp_path: Path) -> None:
-    path = tmp_path / "runs.csv"
-    path.write_text(TWO.replace("climber", "x:cat:").replace("sprinter", "y:dog:"))
-    text = succeed("analyze", str(path), "--timepoints", "1,5")
-    assert " x:cat: " in text
-    assert "y:dog: wins more often at every timepoint" in text
+@pytest.mark.parametrize("names", [("[red]x[/red]", "[/bold]y"), ("x:cat:", "y:dog:")])
+def test_names_with_markup_or_codes_of_pictures_are_shown_as_they_are(tmp_path: Path, names: tuple[str, str]) -> None:
+    loser, winner = names
+    path = many(tmp_path / "many.csv", {"climber": loser, "sprinter": winner})
+    text = succeed("analyze", path, "--timepoints", "1,5")
+    assert f" {loser} " in text
+    assert f"{winner} is better at every timepoint" in text
+    assert f"1 of 2 algorithms is right for some budget: {winner}." in text
 
 
 def test_names_with_codes_of_pictures_are_shown_as_they_are_in_the_conclusion(tmp_path: Path) -> None:
@@ -321,7 +342,7 @@ def test_a_failed_plugin_is_listed_and_is_a_note_elsewhere(two: str, monkeypatch
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
-@pytest.mark.parametrize("command", [(), ("analyze",), ("plugins",)])
+@pytest.mark.parametrize("command", [(), ("race",), ("resume",), ("analyze",), ("select",), ("plugins",)])
 def test_every_command_explains_itself_and_its_options(command: tuple[str, ...], option: str) -> None:
     text = succeed(*command, option)
     described: click.Command = main.commands[command[0]] if command else main
@@ -335,7 +356,7 @@ def test_every_command_explains_itself_and_its_options(command: tuple[str, ...],
 
 def test_the_help_lists_every_command() -> None:
     text = succeed("--help")
-    assert set(main.commands) == {"analyze", "plugins"}
+    assert set(main.commands) == {"race", "resume", "analyze", "select", "plugins"}
     assert all(f"\n  {name} " in text for name in main.commands)
 
 

@@ -510,6 +510,7 @@ def test_a_folder_that_is_called_like_a_table_is_refused(tmp_path: Path, name: s
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
     (tmp_path / name).mkdir()
+    (tmp_path / name / "inside.txt").touch()  # an empty folder might be anybody's
     with pytest.raises(SourceError, match=rf"{name} cannot be read as a .*directory"):
         read(tmp_path / name)
 

@@ -9,6 +9,8 @@ import click
 
 from polarbear_plugins.cli.analyze import analyze
 from polarbear_plugins.cli.plugins import plugins
+from polarbear_plugins.cli.race import race, resume
+from polarbear_plugins.cli.select import select
 from polarbear_plugins.errors import PolarBearError, PolarBearWarning
 
 __all__ = ["main"]
@@ -45,5 +47,5 @@ def main() -> None:
     """Find out which optimization algorithms are worth keeping when the later budget is unknown."""
 
 
-main.add_command(analyze)
-main.add_command(plugins)
+for command in (race, resume, analyze, select, plugins):
+    main.add_command(command)

@@ -1,0 +1,5 @@
+"""``python -m polarbear_plugins.cli``."""
+
+from polarbear_plugins.cli import main
+
+main()

@@ -1,0 +1,131 @@
+"""Options that several commands share, and what their texts mean."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import click
+
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.settings import RaceSettings
+
+__all__ = ["MOST_TIMEPOINTS", "key_values", "parse_timepoints", "settings_from", "settings_options"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+MOST_TIMEPOINTS = 10_000
+_DEFAULTS = RaceSettings()
+
+
+def settings_options(command: Command) -> Command:
+    """Add the options from which :func:`settings_from` makes settings."""
+    options = [
+        click.option("--alpha", type=float, default=_DEFAULTS.alpha, show_default=True, help="How sure to be."),
+        click.option(
+            "--epsilon",
+            type=float,
+            default=_DEFAULTS.epsilon,
+            show_default=True,
+            help="Equivalent is who beats the other with a probability this close to 1/2.",
+        ),
+        click.option(
+            "--prior",
+            default=_DEFAULTS.prior,
+            show_default=True,
+            help="dirichlet, hierarchical-dirichlet, gp, sparse-gp, hsgp, random-walk, bspline, or a plugin's.",
+        ),
+        click.option(
+            "--prior-option", "prior_options", multiple=True, metavar="KEY=VALUE", help="An option of the prior."
+        ),
+        click.option(
+            "--engine",
+            default=_DEFAULTS.engine,
+            show_default=True,
+            help="native, or nuts, pathfinder, ... through PyMC.",
+        ),
+        click.option(
+            "--elimination",
+            type=click.Choice(["pointwise", "joint"]),
+            default=_DEFAULTS.elimination,
+            show_default=True,
+            help="Dominated at each timepoint by itself, or at all of them at once (needs a temporal prior).",
+        ),
+        click.option(
+            "--resolution",
+            type=click.Choice(["strict", "crossing"]),
+            default=_DEFAULTS.resolution,
+            show_default=True,
+            help="Settle each pair at each timepoint, or stop early with pairs that cross.",
+        ),
+        click.option("--draws", type=int, default=_DEFAULTS.draws, show_default=True, help="Draws of the posterior."),
+        click.option("--seed", type=int, help="Where all random choices come from."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def settings_from(
+    *,
+    alpha: float,
+    epsilon: float,
+    prior: str,
+    prior_options: Iterable[str],
+    engine: str,
+    elimination: Any,
+    resolution: Any,
+    draws: int,
+    seed: int | None,
+    **rest: Any,
+) -> RaceSettings:
+    """Make settings of the values of :func:`settings_options` and of further ones."""
+    return RaceSettings(
+        alpha=alpha,
+        epsilon=epsilon,
+        prior=prior,
+        prior_options={key: _number(value) for key, value in key_values(prior_options, "--prior-option").items()},
+        engine=engine,
+        elimination=elimination,
+        resolution=resolution,
+        draws=draws,
+        seed=seed,
+        **rest,
+    )
+
+
+def key_values(options: Iterable[str], option: str) -> dict[str, str]:
+    """Split texts ``KEY=VALUE``."""
+    pairs = {}
+    for text in options:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise InvalidInputError(f"{option}: expected KEY=VALUE, got {text!r}.")
+        pairs[key.strip()] = value
+    return pairs
+
+
+def parse_timepoints(text: str) -> int | list[float]:
+    """Read how many timepoints are wanted, or which ones."""
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInputError(
+            f"--timepoints: expected a number of timepoints, or timepoints separated by commas, got {text!r}."
+        ) from None
+    if len(numbers) > 1:
+        return numbers
+    if not numbers[0].is_integer() or not 1 <= numbers[0] <= MOST_TIMEPOINTS:
+        raise InvalidInputError(
+            f"--timepoints: expected a whole number of timepoints up to {MOST_TIMEPOINTS}, got {text!r}."
+        )
+    return int(numbers[0])
+
+
+def _number(text: str) -> Any:
+    """Take numbers, lists and true or false for what they are, anything else for text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

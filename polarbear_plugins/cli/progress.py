@@ -1,0 +1,99 @@
+"""Live progress of a race, for people at a terminal."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from polarbear_plugins.open_race import Progress
+from polarbear_plugins.outlook import outlook
+
+__all__ = ["ProgressView"]
+
+
+class ProgressView:
+    """Shows where a race stands; silent unless standard error is a terminal.
+
+    A bar for the runs of the round, and a line that stays for each finished round.
+    """
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._bar = Bar(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            TextColumn("{task.completed}/{task.total} runs · {task.fields[left]}", markup=False),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._task: TaskID | None = None
+        self._began = time.monotonic()
+        self._cost_at_start: float | None = None
+        self._left = ""
+
+    def __enter__(self) -> ProgressView:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show a step of the race."""
+        if not self._console.is_terminal:
+            return
+        state = progress.state
+        if self._cost_at_start is None:
+            self._cost_at_start = state.cost
+        if not progress.planned:
+            self._round_finished(progress)
+            return
+        share = f" · {state.cost / state.full_cost:.0%} of full cost" if state.full_cost else ""
+        failed = f" · {progress.failed} failed" if progress.failed else ""
+        text = (
+            f"round {len(state.rounds) + 1} · batch {state.batch} · {len(state.pareto_set)} of "
+            f"{len(state.algorithms)} in · {state.resolved_share:.0%} settled{share}{failed}"
+        )
+        if self._task is None:
+            self._task = self._bar.add_task(text, total=progress.planned, left=self._left)
+        self._bar.update(self._task, description=text, completed=progress.done, total=progress.planned, left=self._left)
+
+    def _round_finished(self, progress: Progress) -> None:
+        finished = progress.state.rounds[-1]
+        out = "".join(
+            f" · {elimination.algorithm} out ({elimination.by} better, P = {elimination.probability:.4f})"
+            for elimination in finished.eliminations
+        )
+        self._left = self._time_left(progress)
+        says = f"round {finished.number}: {finished.instances:,} instances · {finished.resolved_share:.0%} settled{out}"
+        self._bar.console.print(Text(says))
+
+    def _time_left(self, progress: Progress) -> str:
+        """Forecast from the instances that are likely still needed, at the speed so far; empty if it cannot be told."""
+        state = progress.state
+        spent = state.cost - (self._cost_at_start or 0.0)
+        if progress.posterior is None or not spent or state.resolved.all():
+            return ""
+        needed = outlook(state, progress.posterior).median
+        if needed is None:
+            return ""
+        # As much an instance as in the last round.
+        rounds = state.rounds
+        before = rounds[-2] if len(rounds) > 1 else None
+        drawn = rounds[-1].instances - (before.instances if before else 0)
+        if not drawn:
+            return ""
+        each = (rounds[-1].cost - (before.cost if before else 0.0)) / drawn
+        seconds = needed * each * (time.monotonic() - self._began) / spent
+        return f"about {_duration(seconds)} left"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,229 @@
+"""``polarbear race`` and ``polarbear resume``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from polarbear_plugins.cli.findings import show_result
+from polarbear_plugins.cli.options import key_values, parse_timepoints, settings_from, settings_options
+from polarbear_plugins.cli.output import console, json_option, print_json
+from polarbear_plugins.cli.progress import ProgressView
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.integrations.ioh_writer import scenario_of, write_ioh
+from polarbear_plugins.plugins import load_plugins
+from polarbear_plugins.results import RaceResult
+from polarbear_plugins.runner import race as run_race
+from polarbear_plugins.runner import resume as resume_race
+from polarbear_plugins.timepoints import log_timepoints, uniform_timepoints
+from polarbear_plugins.validation import FloatArray, as_number
+
+__all__ = ["race", "resume"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _execution_options(command: Command) -> Command:
+    options = [
+        click.option("--max-rounds", type=int, help="Stop after so many rounds."),
+        click.option("--max-cost", type=float, help="Spend no more than this, summed over all runs."),
+        click.option("--workers", type=int, help="Local processes; all cores by default, 0 for none."),
+        click.option("--executor", metavar="ADDRESS", help="Run elsewhere; `polarbear plugins` lists who can."),
+        click.option("--run-timeout", type=float, metavar="SECONDS", help="End a run that takes longer."),
+        click.option(
+            "--retries", type=int, default=0, show_default=True, help="Repeat a run that failed so many times."
+        ),
+        click.option(
+            "--output", type=click.Path(dir_okay=False, path_type=Path), help="Save the result, draws included."
+        ),
+        click.option(
+            "--ioh-output",
+            type=click.Path(file_okay=False, path_type=Path),
+            help="Write the runs as IOHprofiler data into this new folder, their values at the timepoints.",
+        ),
+        json_option,
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("portfolio")
+@click.argument("suite")
+@click.option("--budget", type=float, help="How far a run goes: the last timepoint.")
+@click.option(
+    "--timepoints",
+    default="50",
+    show_default=True,
+    metavar="N or A,B,...",
+    help="How many timepoints up to the budget, or which ones.",
+)
+@click.option("--first", type=float, help="First timepoint.  [default: a 200th of the budget, at least 1]")
+@click.option(
+    "--spacing", type=click.Choice(["log", "uniform"]), default="log", show_default=True, help="Of the timepoints."
+)
+@click.option("--dimension", type=int, help="Dimension of the suite's problems.")
+@click.option(
+    "-P", "--portfolio-option", "portfolio_options", multiple=True, metavar="KEY=VALUE", help="For PORTFOLIO."
+)
+@click.option("-S", "--suite-option", "suite_options", multiple=True, metavar="KEY=VALUE", help="For SUITE.")
+@settings_options
+@click.option("--batch-size", type=int, default=8, show_default=True, help="Instances in the first round.")
+@click.option("--batch-min", type=int, default=8, show_default=True, help="Least instances in later rounds.")
+@click.option("--batch-max", type=int, default=128, show_default=True, help="Most instances in a round.")
+@click.option(
+    "--journal", type=click.Path(dir_okay=False, path_type=Path), help="Keep every finished run in this file."
+)
+@_execution_options
+def race(
+    portfolio: str,
+    suite: str,
+    budget: float | None,
+    timepoints: str,
+    first: float | None,
+    spacing: str,
+    dimension: int | None,
+    portfolio_options: Sequence[str],
+    suite_options: Sequence[str],
+    journal: Path | None,
+    workers: int | None,
+    executor: str | None,
+    run_timeout: float | None,
+    retries: int,
+    output: Path | None,
+    ioh_output: Path | None,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Race the algorithms of PORTFOLIO over instances of SUITE until every pair is settled.
+
+    `polarbear plugins` lists the portfolios and suites. For a first look: polarbear race synthetic synthetic --budget
+    20. Ctrl-C ends a race after its last finished round; with --journal, `polarbear resume` goes on.
+    """
+    options = key_values(suite_options, "--suite-option")
+    if dimension is not None:
+        options["dimension"] = str(dimension)
+    with ProgressView() as view:
+        result = run_race(
+            portfolio,
+            suite,
+            _grid(timepoints, budget, first, spacing),
+            settings_from(**settings),
+            workers,
+            _connected(executor),
+            journal,
+            portfolio_options=key_values(portfolio_options, "--portfolio-option"),
+            suite_options=options,
+            run_timeout=run_timeout,
+            retries=retries,
+            progress=view,
+        )
+    _keep(result, output, ioh_output)
+    _present(result, as_json, (journal, output, ioh_output))
+
+
+@click.command()
+@click.argument("journal", type=click.Path(path_type=Path))
+@_execution_options
+def resume(
+    journal: Path,
+    max_rounds: int | None,
+    max_cost: float | None,
+    workers: int | None,
+    executor: str | None,
+    run_timeout: float | None,
+    retries: int,
+    output: Path | None,
+    ioh_output: Path | None,
+    as_json: bool,
+) -> None:
+    """Go on with the race in JOURNAL where it stopped; no finished run is repeated.
+
+    A race that was stopped by its limits goes on if --max-rounds or --max-cost gives it more.
+    """
+    with ProgressView() as view:
+        result = resume_race(
+            journal,
+            workers=workers,
+            executor=_connected(executor),
+            max_rounds=max_rounds,
+            max_cost=max_cost,
+            run_timeout=run_timeout,
+            retries=retries,
+            progress=view,
+        )
+    _keep(result, output, ioh_output)
+    _present(result, as_json, (journal, output, ioh_output))
+
+
+def _connected(executor: str | None) -> Executor | None:
+    return None if executor is None else load_plugins().executor(executor)
+
+
+def _grid(timepoints: str, budget: float | None, first: float | None, spacing: str) -> FloatArray | list[float]:
+    wanted = parse_timepoints(timepoints)
+    if isinstance(wanted, list):
+        if budget is not None or first is not None:
+            raise InvalidInputError("--timepoints A,B,... says everything; leave out --budget and --first.")
+        return wanted
+    if budget is None:
+        raise InvalidInputError("Say with --budget how far a run goes, or list the --timepoints.")
+    budget = as_number(budget, "--budget")
+    if budget <= 0:
+        raise InvalidInputError(f"--budget: expected a positive number, got {budget:g}.")
+    whole = float(budget).is_integer() and (first is None or float(first).is_integer())
+    if first is None:
+        first = max(1.0, budget // 200) if whole else budget / 200
+    if whole:
+        wanted = min(wanted, max(1, int(budget - first) + 1))
+    if wanted == 1:
+        return [budget]
+    make = log_timepoints if spacing == "log" else uniform_timepoints
+    return make(first, budget, wanted, integer=whole)
+
+
+def _keep(result: RaceResult, output: Path | None, ioh_output: Path | None) -> None:
+    if output is not None:
+        result.save(output)
+    if ioh_output is not None:
+        named = {identity.name: scenario_of(identity) for identity in result.identities}
+        scenarios = {name: scenario for name, scenario in named.items() if scenario is not None}
+        dimensions = {identity.parameters.get("dimension") for identity in result.identities}
+        [dimension] = dimensions if len(dimensions) == 1 else [None]
+        write_ioh(
+            result.trajectories(),
+            ioh_output,
+            scenarios=scenarios,
+            suite=_called(result, "suite"),
+            dimension=dimension if isinstance(dimension, int) else 0,
+        )
+
+
+def _present(result: RaceResult, as_json: bool, kept: Sequence[Path | None]) -> None:
+    if as_json:
+        print_json(result.to_dict())
+        return
+    out = console()
+    settings = result.settings
+    out.print(
+        f"race {_called(result, 'portfolio')} on {_called(result, 'suite')} · {result.timepoints.size} timepoints "
+        f"{result.timepoints[0]:g}..{result.timepoints[-1]:g} · {settings.elimination} elimination, "
+        f"{settings.resolution} resolution · alpha {settings.alpha:g} · prior {settings.prior} · seed {settings.seed}"
+    )
+    show_result(out, result)
+    paths = [str(path) for path in kept if path is not None]
+    if paths:
+        out.print(f"saved {', '.join(paths)}", soft_wrap=True)
+    journal = kept[0]
+    if result.stopped == "interrupted" and journal is not None:
+        out.print(f"polarbear resume {journal} goes on from here", soft_wrap=True)
+
+
+def _called(result: RaceResult, what: str) -> str:
+    source = result.about.get(what)
+    return source["name"] if source else what

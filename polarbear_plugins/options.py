@@ -1,0 +1,115 @@
+"""Options of plugins, which come as keywords from Python and as text from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.validation import as_whole_number, short
+
+__all__ = ["Reader", "flag", "read_options", "whole_number", "whole_numbers"]
+
+#: Turns the value of an option into what it means; also told what to call the option in a message.
+Reader: TypeAlias = Callable[[object, str], Any]
+
+
+def read_options(options: Mapping[str, object], readers: Mapping[str, Reader], who: str) -> dict[str, Any]:
+    """Read the options that are given, and refuse those that nobody reads.
+
+    Parameters
+    ----------
+    readers
+        What reads each option.
+    who
+        Whose options they are, for messages.
+
+    Examples
+    --------
+    >>> read_options({"dimension": "5"}, {"dimension": whole_number(2)}, "The suite 'ma-bbob'")
+    {'dimension': 5}
+    >>> read_options({"dim": "5"}, {"dimension": whole_number(2)}, "The suite 'ma-bbob'")
+    Traceback (most recent call last):
+    polarbear_plugins.errors.InvalidInputError: The suite 'ma-bbob' has no option 'dim'. It takes dimension.
+    """
+    for name in options:
+        if name not in readers:
+            raise InvalidInputError(f"{who} has no option {name!r}. It takes {', '.join(readers)}.")
+    return {name: readers[name](value, f"{who}: {name}") for name, value in options.items()}
+
+
+def flag(value: object, what: str) -> bool:
+    """Reader of true or false.
+
+    >>> flag("yes", "maximize")
+    True
+    """
+    texts = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    found = texts.get(value.lower()) if isinstance(value, str) else value
+    if not isinstance(found, bool):
+        raise InvalidInputError(f"{what}: expected true or false, got {short(value)}.")
+    return found
+
+
+def whole_number(at_least: int, at_most: int | None = None) -> Reader:
+    """Reader of a whole number between bounds, both included.
+
+    >>> whole_number(2)("30", "dimension")
+    30
+    """
+
+    def read(value: object, what: str) -> int:
+        number = as_whole_number(_number_in(value), what, at_least=at_least)
+        if at_most is not None and number > at_most:
+            raise InvalidInputError(f"{what} must be a whole number of at most {at_most}, got {number}.")
+        return number
+
+    return read
+
+
+def whole_numbers(at_least: int, at_most: int) -> Reader:
+    """Reader of several whole numbers between bounds, both included, in the order given and each once.
+
+    >>> whole_numbers(1, 24)("1, 3, 5-8", "functions")
+    (1, 3, 5, 6, 7, 8)
+    >>> whole_numbers(1, 24)([4, 2], "functions")
+    (4, 2)
+    """
+
+    def read(value: object, what: str) -> tuple[int, ...]:
+        if isinstance(value, str):
+            pieces: list[object] = [piece.strip() for piece in value.split(",")]
+        elif isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
+            pieces = list(value)
+        else:
+            pieces = [value]
+        numbers: dict[int, None] = {}
+        for piece in pieces:
+            first, dash, last = piece.partition("-") if isinstance(piece, str) else (piece, "", piece)
+            low, high = _number_in(first), _number_in(last if dash else first)
+            if not isinstance(low, int | np.integer) or not isinstance(high, int | np.integer) or low is True:
+                raise InvalidInputError(
+                    f"{what} must be whole numbers and ranges of them, such as 1,3,5-8; got {short(value)}."
+                )
+            if not at_least <= low <= high <= at_most:
+                raise InvalidInputError(
+                    f"{what} must lie between {at_least} and {at_most}, ranges from low to high; got {short(piece)}."
+                )
+            numbers.update(dict.fromkeys(range(int(low), int(high) + 1)))
+        if not numbers:
+            raise InvalidInputError(f"{what} must be at least one whole number, got {short(value)}.")
+        return tuple(numbers)
+
+    return read
+
+
+def _number_in(value: object) -> object:
+    """Read the whole number that a text is, or leave what is none as it came."""
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            pass
+    return value

@@ -1,0 +1,95 @@
+"""Reading a race back from its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.journal import Journal
+from polarbear_plugins.race_state import RaceState, start_race
+from polarbear_plugins.racing import enter, observe, plan
+from polarbear_plugins.results import Failure, RaceResult, infer
+from polarbear_plugins.settings import RaceSettings
+from polarbear_plugins.trajectories import Trajectory
+
+__all__ = ["failures_of", "load_result", "replayed", "unchanged"]
+
+
+def load_result(path: str | Path) -> RaceResult:
+    """Read a result that was saved, or the one that stands in the journal of a race; runs nothing."""
+    path = Path(path)
+    if not path.is_file() or not _is_sqlite(path):
+        return RaceResult.load(path)
+    with Journal.open(path) as journal:
+        about = journal.about
+        state, _ = replayed(journal, about)
+        return RaceResult(
+            state=state,
+            # How many instances the suite has is not known here, but how the race stopped last time is.
+            stopped=plan(state).over or about.get("stopped") or "interrupted",
+            _posterior=infer(state, len(state.rounds)) if state.rounds else None,
+            failures=failures_of(state, journal.failures),
+            about={key: about.get(key) for key in ("version", "portfolio", "suite")},
+            identities=tuple(journal.instances[: len(state.table)]),
+        )
+
+
+def replayed(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, list[Trajectory]]:
+    """State after the last finished round of a journal, and the finished runs of the round that was under way."""
+    rounds, entries = journal.rounds, journal.entries
+    by_round: dict[int, list[Trajectory]] = {}
+    for run in journal.runs():
+        by_round.setdefault(run.round, []).append(run.trajectory)
+    order = {identity.name: place for place, identity in enumerate(journal.instances)}
+    with journal.understanding("about"):
+        settings, timepoints = RaceSettings.from_json(about["settings"]), about["timepoints"]
+        state = start_race([entry.algorithm for entry in entries if entry.after_round == 0], timepoints, settings)
+    with journal.understanding("runs"):
+        for finished in rounds:
+            runs = sorted(by_round.pop(finished.number, []), key=lambda run: order[run.instance])
+            state = replace(observe(state, runs), rounds=(*state.rounds, finished))
+            if finished is rounds[-1]:
+                shape = state.timepoints.size, len(state.algorithms)
+                state = replace(
+                    state,
+                    resolved=journal.resolved(*shape),
+                    batch=finished.next_batch,
+                    newcomers=finished.newcomers,
+                )
+            for entry in entries:
+                if entry.after_round == finished.number:
+                    state = enter(state, entry.algorithm)
+    unused = [run for runs in by_round.values() for run in runs]
+    # A race in which everything failed stopped at once, and is resumed when that is mended.
+    nothing = not rounds and len(journal.failures) == len(unused)
+    return state, [] if nothing else unused
+
+
+def unchanged(path: Path, state: RaceState) -> tuple[Journal, list[Trajectory]]:
+    """Open a journal that stands where this state does, and read its finished runs of the round under way."""
+    journal = Journal.open(path)
+    try:
+        done = len(state.rounds)
+        if len(journal.rounds) != done or tuple(entry.algorithm for entry in journal.entries) != state.algorithms:
+            raise InvalidInputError(
+                f"{path}: the race has gone on since this result. Enter the newest one, that of resume({str(path)!r})."
+            )
+        return journal, [run.trajectory for run in journal.runs() if run.round > done]
+    except BaseException:
+        journal.close()
+        raise
+
+
+def failures_of(state: RaceState, failures: Iterable[Failure]) -> tuple[Failure, ...]:
+    """Failures on the instances of a state, in an order that does not depend on which run finished first."""
+    order = {name: place for place, name in enumerate(state.table.instances)}
+    known = [failure for failure in failures if failure.instance in order]
+    return tuple(sorted(known, key=lambda failure: (order[failure.instance], failure.algorithm)))
+
+
+def _is_sqlite(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(6) == b"SQLite"

@@ -1,0 +1,57 @@
+"""IOHprofiler data: folders and zip files as ioh's Analyzer writes them, and what iohinspector makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from polarbear_plugins.adapters.ioh_logs.frames import is_frame, is_manager, read_frame, read_manager
+from polarbear_plugins.adapters.ioh_logs.options import LogOptions
+from polarbear_plugins.adapters.ioh_logs.places import Folder, Place, ZipFile, is_index, is_old_index, is_rows
+from polarbear_plugins.adapters.ioh_logs.reading import LoggedRuns
+from polarbear_plugins.errors import SourceError
+from polarbear_plugins.hookspecs import hookimpl
+from polarbear_plugins.trajectories import Trajectory
+
+__all__ = ["polarbear_read_trajectories"]
+
+
+@hookimpl
+def polarbear_read_trajectories(source: object, options: Mapping[str, object]) -> Iterable[Trajectory] | None:
+    """Folders and zip files of IOHprofiler data, one or a list, and iohinspector's DataManager and data frames."""
+    if is_manager(source):
+        return read_manager(source, LogOptions.parse(options))
+    if is_frame(source, options):
+        return read_frame(source, LogOptions.parse(options))
+    paths = [source] if isinstance(source, str | Path) else source
+    if not isinstance(paths, list | tuple) or not paths or not all(isinstance(path, str | Path) for path in paths):
+        return None
+    places = [_place(Path(path)) for path in paths]
+    found = [place for place in places if place is not None]
+    if not found:
+        return None
+    if len(found) < len(places):
+        raise SourceError(
+            f"{paths[places.index(None)]} is no folder or zip file of IOHprofiler data, as the others are."
+        )
+    return LoggedRuns(found, LogOptions.parse(options))
+
+
+def _place(path: Path) -> Place | None:
+    """Where to read from; ``None`` if nothing there looks like IOHprofiler."""
+    place: Place
+    try:
+        is_folder, is_file = path.is_dir(), path.is_file()
+    except (OSError, ValueError):  # a text that no file can have as its name
+        return None
+    if is_folder:
+        place = Folder.walk(path)
+    elif is_file and path.suffix.lower() == ".zip":
+        place = ZipFile.walk(path)
+    elif is_file and is_index(path.name):
+        place = Folder(path.parent, [path.name])
+    else:
+        return None
+    ours = any(is_index(name) or is_rows(name) or is_old_index(name) for name in place.names)
+    # A place with nothing in it is nobody's: better a word about what was expected.
+    return place if ours or not place.names else None

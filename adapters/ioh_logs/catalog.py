@@ -1,0 +1,260 @@
+"""Which runs there are in a place, and what they are called: all that the JSON files tell."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from polarbear_plugins.adapters.ioh_logs.index import Experiment, Run, Scenario, parse_experiment
+from polarbear_plugins.adapters.ioh_logs.options import LogOptions, instance_name
+from polarbear_plugins.adapters.ioh_logs.places import Opener, Place, is_index, is_old_index, is_rows
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
+from polarbear_plugins.streams import natural_key
+
+__all__ = ["Catalog", "Damage", "LogFile", "title"]
+
+
+class Damage:
+    """What cannot be read: an error, or kept for a warning if the user wants to skip it."""
+
+    def __init__(self, skip: bool, found: Sequence[str] = ()) -> None:
+        self.skip = skip
+        self.found = list(found)
+
+    def add(self, message: str) -> None:
+        """Raise, or keep."""
+        if not self.skip:
+            raise SourceError(f"{message} Skip what is damaged with skip_damaged=true.")
+        self.found.append(message)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A .dat file, what describes it, and the numbers of its runs that are wanted."""
+
+    place: Place
+    index: str
+    experiment: Experiment
+    scenario: Scenario
+    kept: frozenset[int]
+
+    @property
+    def rows(self) -> str:
+        """Name of the .dat file."""
+        return _beside(self.index, self.scenario.path)
+
+    @property
+    def runs(self) -> Iterator[Run]:
+        """The runs that are wanted."""
+        return (run for run in self.scenario.runs if run.number in self.kept)
+
+    @property
+    def folder(self) -> str:
+        """Identity of the folder in which the JSON file lies."""
+        return self.place.identity(PurePosixPath(self.index).parent.as_posix())
+
+    def instance(self, run: Run, parts: Sequence[str]) -> str:
+        """Name of the instance of a run."""
+        return instance_name(
+            parts,
+            suite=self.experiment.suite,
+            function=self.experiment.function,
+            name=self.experiment.function_name,
+            dimension=self.scenario.dimension,
+            instance=run.instance,
+        )
+
+
+class Catalog:
+    """The .dat files with wanted runs, in an order that does not depend on that of the places.
+
+    Parameters
+    ----------
+    wanted
+        For .dat files, by their identity, the numbers of the runs that are wanted; by default all of all files.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[Place],
+        options: LogOptions,
+        damage: Damage,
+        wanted: Mapping[str, frozenset[int]] | None = None,
+    ) -> None:
+        self._options = options
+        self._damage = damage
+        self._wanted = wanted
+        self._described: dict[str, str] = {}
+        self._there: set[tuple[int, int]] = set()
+        self.files: list[LogFile] = []
+        for place in sorted(places, key=lambda place: _path_key(place.identity(""))):
+            self._read(place)
+            self._report_undescribed(place)
+        if not self.files and not damage.found:
+            raise self._nothing(places)
+        self._check_functions()
+        self._check_directions()
+        self._algorithms = self._name_algorithms(several=len(places) > 1)
+
+    def algorithm(self, file: LogFile) -> str:
+        """Name of the algorithm of a file."""
+        return self._algorithms[file.experiment.algorithm, file.folder]
+
+    def _read(self, place: Place) -> None:
+        with place.reading() as opener:
+            for name in sorted(filter(is_index, place.names), key=_path_key):
+                who = title(place, name)
+                try:
+                    experiment = parse_experiment(_text(opener, name, who), who, self._options.maximize)
+                except SourceError as problem:
+                    self._damage.add(str(problem))
+                    continue
+                for scenario in experiment.scenarios:
+                    identity = place.identity(_beside(name, scenario.path))
+                    if identity in self._described:
+                        raise SourceError(
+                            f"{who} describes {scenario.path}, as {self._described[identity]} does. Give each folder "
+                            "once, and not together with a folder in it."
+                        )
+                    self._described[identity] = who
+                    self._there.add((experiment.function, scenario.dimension))
+                    kept = self._kept(experiment, scenario, identity)
+                    if kept:
+                        self.files.append(LogFile(place, name, experiment, scenario, kept))
+
+    def _kept(self, experiment: Experiment, scenario: Scenario, identity: str) -> frozenset[int]:
+        if not self._options.keeps(experiment.function, experiment.function_name, scenario.dimension):
+            return frozenset()
+        kept = frozenset(run.number for run in scenario.runs if self._options.instances.keeps(run.instance))
+        return kept if self._wanted is None else kept & self._wanted.get(identity, frozenset())
+
+    def _report_undescribed(self, place: Place) -> None:
+        """Report runs that no JSON file describes, as far as they may be wanted."""
+        for name in sorted(place.names, key=_path_key):
+            if is_old_index(name):
+                self._damage.add(
+                    f"{title(place, name)} is in the old .info format of IOHprofiler and COCO, which is not read. "
+                    "Only the format with JSON files, that of newer versions, is."
+                )
+            elif is_rows(name) and place.identity(name) not in self._described:
+                match = re.search(r"_f(\d+)_DIM(\d+)", PurePosixPath(name).name, re.IGNORECASE)
+                named = self._options.functions.names  # what the function is called, its file does not tell
+                if match is None or named or self._options.keeps(int(match[1]), None, int(match[2])):
+                    self._damage.add(
+                        f"{title(place, name)}: no JSON file describes its runs. ioh writes none if its logger does "
+                        "not trigger at evaluation 1, or if no run finds a finite value."
+                    )
+
+    def _nothing(self, places: Sequence[Place]) -> SourceError:
+        if not self._there:
+            where = ", ".join(place.title for place in places)
+            return SourceError(f"{where} holds no IOHprofiler data: expected files such as IOHprofiler_f1_Sphere.json.")
+        some = ", ".join(f"{function} in dimension {dimension}" for function, dimension in sorted(self._there)[:5])
+        more = ", ..." if len(self._there) > 5 else ""
+        return SourceError(f"functions=, dimensions= and instances= leave no run. There is function {some}{more}.")
+
+    def _check_functions(self) -> None:
+        """Refuse different functions of the same number, which would become one instance."""
+        parts = self._options.instance
+        if "function" not in parts or "name" in parts:
+            return
+        first: dict[int, LogFile] = {}
+        for file in self.files:
+            other = first.setdefault(file.experiment.function, file)
+            names = other.experiment.function_name, file.experiment.function_name
+            if names[0] != names[1]:
+                raise SourceError(
+                    f"Function {file.experiment.function} is {names[0]!r} in {title(other.place, other.index)} and "
+                    f"{names[1]!r} in {title(file.place, file.index)}. Tell them apart with "
+                    f"instance={','.join(parts).replace('function', 'function,name')}, or choose some with functions=."
+                )
+
+    def _check_directions(self) -> None:
+        """Refuse instances that are both minimised and maximised."""
+        first: dict[str, LogFile] = {}
+        for file in self.files:
+            for run in file.runs:
+                name = file.instance(run, self._options.instance)
+                other = first.setdefault(name, file)
+                if other.experiment.maximize != file.experiment.maximize:
+                    raise SourceError(
+                        f"{title(file.place, file.index)} {'maximises' if file.experiment.maximize else 'minimises'} "
+                        f"instance {name}, which {title(other.place, other.index)} does not. Say with maximize= which "
+                        "is right, or tell the functions apart with instance=."
+                    )
+
+    def _name_algorithms(self, several: bool) -> dict[tuple[str, str], str]:
+        """Find names for the algorithms of each folder."""
+        naming = self._options.algorithm
+        folders = self._name_folders(several)
+        held: dict[str, set[str]] = defaultdict(set)
+        where: dict[str, dict[tuple[str, str], str]] = defaultdict(dict)
+        overlaps: dict[str, tuple[str, str]] = {}
+        for file in self.files:
+            name, folder = file.experiment.algorithm, folders[file.folder]
+            held[file.folder].add(name)
+            for run in file.runs:
+                other = where[name].setdefault(
+                    (file.experiment.suite, file.instance(run, ("function", "name", "dimension", "instance"))), folder
+                )
+                if other != folder:
+                    overlaps.setdefault(name, (other, folder))
+        if naming == "auto" and overlaps:
+            name, (one, other) = min(overlaps.items())
+            warnings.warn(
+                f"{name!r} has runs on the same problems in the folders {one!r} and {other!r}. They are taken for "
+                "different algorithms and named after their folders. If they are repeated runs of one algorithm, say "
+                "algorithm=name; if not, algorithm=name+folder.",
+                PolarBearWarning,
+                stacklevel=5,
+            )
+        labels = {}
+        for folder, names in held.items():
+            if naming == "folder" and len(names) > 1:
+                raise InvalidInputError(
+                    f"algorithm=folder: {folders[folder]!r} holds runs of {', '.join(sorted(names))}. "
+                    "Say algorithm=name+folder."
+                )
+            for name in names:
+                both = naming == "name+folder" or (naming == "auto" and name in overlaps)
+                alone = folders[folder] if naming == "folder" else name
+                labels[name, folder] = f"{name} ({folders[folder]})" if both else alone
+        return labels
+
+    def _name_folders(self, several: bool) -> dict[str, str]:
+        """Find a short name for each folder: its path below what the user gave, or all of it if that is not enough."""
+        names: dict[str, str] = {}
+        for file in self.files:
+            inside = PurePosixPath(file.index).parent.as_posix()
+            below = file.place.title if inside == "." else inside
+            names[file.folder] = f"{file.place.title}/{inside}" if several and inside != "." else below
+        short = list(names.values())
+        return {folder: name if short.count(name) == 1 else folder for folder, name in names.items()}
+
+
+def title(place: Place, name: str) -> str:
+    """Name of a file, for messages."""
+    return f"{place.title}/{name}"
+
+
+def _path_key(path: str) -> list[tuple[tuple[int, int, str], ...]]:
+    return [natural_key(part) for part in path.split("/") if part]
+
+
+def _beside(name: str, path: str) -> str:
+    """Path that starts at the folder of a file."""
+    return (PurePosixPath(name).parent / path).as_posix()
+
+
+def _text(opener: Opener, name: str, who: str) -> str:
+    try:
+        with opener(name) as file:
+            return file.read()
+    except OSError as problem:
+        raise SourceError(f"{who} cannot be read: {problem.strerror or problem}.") from None
+    except UnicodeDecodeError:
+        raise SourceError(f"{who}: expected the JSON of IOHprofiler, got something that is no text.") from None

@@ -1,0 +1,129 @@
+"""What iohinspector makes of IOHprofiler data: its manager, and its data frames of polars or pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polarbear_plugins.adapters.ioh_logs.options import LogOptions, instance_name
+from polarbear_plugins.adapters.ioh_logs.places import Folder
+from polarbear_plugins.adapters.ioh_logs.reading import LoggedRuns
+from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.long_form import LongFormOptions, read_long_form
+from polarbear_plugins.trajectories import Trajectory
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["is_frame", "is_manager", "read_frame", "read_manager"]
+
+_FRAME = ("algorithm_name", "function_id", "dimension", "instance", "evaluations", "raw_y")
+
+
+def is_manager(source: object) -> bool:
+    """Whether a source is a ``DataManager``; looking at it imports nothing."""
+    return type(source).__name__ == "DataManager" and hasattr(source, "data_sets")
+
+
+def read_manager(source: object, options: LogOptions) -> LoggedRuns:
+    """Trajectories of the runs in a manager, read from its files: what it loads itself may lack runs and digits."""
+    wanted: dict[str, frozenset[int]] = {}
+    indices: dict[Path, None] = {}
+    for data in source.data_sets:  # type: ignore[attr-defined]
+        if data is None:
+            raise SourceError("The DataManager holds a file that it could not read itself. Give the folder instead.")
+        if getattr(data, "source", "ioh") != "ioh":
+            raise SourceError(f"{data.file} is in the .info format of COCO, which is not read.")
+        path = Path(data.file)
+        indices[path] = None
+        for scenario in data.scenarios:
+            rows = str(Path(scenario.data_file).resolve())
+            wanted[rows] = wanted.get(rows, frozenset()) | {run.id for run in scenario.runs}
+    # One place for each folder, with only the JSON files that the manager knows.
+    folders: dict[Path, list[str]] = {}
+    for path in indices:
+        folders.setdefault(path.parent, []).append(path.name)
+    return LoggedRuns([Folder(folder, names) for folder, names in folders.items()], options, wanted)
+
+
+def is_frame(source: object, options: Mapping[str, object]) -> bool:
+    """Whether a source is a data frame with the columns of iohinspector, and the user does not name others."""
+    columns = getattr(source, "columns", None)
+    if columns is None or not hasattr(source, "shape") or "columns" in options:
+        return False
+    return set(_FRAME) - {str(options.get("value", "raw_y")), "raw_y"} <= set(map(str, columns))
+
+
+def read_frame(source: Any, options: LogOptions) -> Iterable[Trajectory]:
+    """Trajectories of a data frame of runs, as ``DataManager.load(include_meta_data=True)`` gives it.
+
+    A frame holds the rows alone: the exact final values in the JSON are lost, and so is the direction.
+    """
+    import pandas as pd
+
+    if options.algorithm not in ("auto", "name"):
+        raise InvalidInputError(
+            f"algorithm={options.algorithm}: a data frame knows no folders. Give the folders instead."
+        )
+    value = options.value or ("raw_y_best" if "raw_y_best" in source.columns else "raw_y")
+    needed = [*_FRAME[:4], options.time, value]
+    missing = [name for name in needed if name not in source.columns]
+    if missing:
+        raise SourceError(f"data frame has no column {missing[0]!r}. It has {', '.join(map(str, source.columns))}.")
+    known = [name for name in ("suite", "function_name", "data_id", "run_id", "evals") if name in source.columns]
+    # Column by column, so that polars needs no pyarrow.
+    frame = pd.DataFrame({name: source[name].to_numpy() for name in dict.fromkeys([*needed, *known])})
+    frame = _with_instances(frame, options)
+    if frame.empty:
+        raise SourceError("data frame: there are no rows, or functions=, dimensions= and instances= leave none.")
+    identity = [name for name in ("data_id", "run_id") if name in frame][:1]
+    run = frame.groupby(["algorithm_name", "polarbear instance", *identity], sort=False).ngroup()
+    first = frame.loc[~run.duplicated()]
+    seeds = first.groupby(["algorithm_name", "polarbear instance"], sort=False).cumcount()
+    columns = {"algorithm": "algorithm_name", "instance": "polarbear instance", "time": options.time, "value": value}
+    frame["polarbear seed"] = seeds.to_numpy()[run]
+    if "evals" in frame and options.time == "evaluations":
+        # Runs that were logged by hand have 0 evaluations.
+        last = frame.groupby(run)["evaluations"].transform("max")
+        if ((frame["evals"] > 0) & (frame["evals"] < last)).any() and options.best == "json":
+            raise SourceError(
+                "data frame: a run has rows after its last evaluation, 'evals'. best=rows ignores 'evals'."
+            )
+        frame["polarbear horizon"] = np.maximum(frame["evals"], last)
+        columns["horizon"] = "polarbear horizon"
+    columns["seed"] = "polarbear seed"
+    wishes = LongFormOptions(columns={role: (name,) for role, name in columns.items()}, maximize=bool(options.maximize))
+    return read_long_form(frame, wishes, "data frame")
+
+
+def _with_instances(frame: pd.DataFrame, options: LogOptions) -> pd.DataFrame:
+    """Rows that are wanted, with the names of their instances."""
+    keys = [name for name in ("suite", "function_id", "function_name", "dimension", "instance") if name in frame]
+    problem = frame.groupby(keys, sort=False, dropna=False).ngroup()
+    names: list[str] = []
+    kept: list[bool] = []
+    for row in frame.loc[~problem.duplicated(), keys].to_dict("records"):
+        try:
+            function, dimension, instance = (int(row[key]) for key in ("function_id", "dimension", "instance"))
+        except (TypeError, ValueError):
+            raise SourceError(
+                f"data frame: expected numbers of functions, dimensions and instances, got {row}."
+            ) from None
+        name = str(row.get("function_name", ""))
+        kept.append(options.keeps(function, name, dimension) and options.instances.keeps(instance))
+        names.append(
+            instance_name(
+                options.instance,
+                suite=str(row.get("suite", "unknown_suite")),
+                function=function,
+                name=name,
+                dimension=dimension,
+                instance=instance,
+            )
+        )
+    codes = problem.to_numpy()
+    wanted: pd.DataFrame = frame.assign(**{"polarbear instance": np.array(names, dtype=object)[codes]})
+    return wanted[np.array(kept, dtype=bool)[codes]].reset_index(drop=True)

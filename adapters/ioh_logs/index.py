@@ -1,0 +1,150 @@
+"""The JSON files of IOHprofiler, which describe the runs in the .dat files."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from polarbear_plugins.errors import SourceError
+from polarbear_plugins.validation import short
+
+__all__ = ["Experiment", "Run", "Scenario", "parse_experiment"]
+
+_MAXIMIZATION = ("maximization", "maximisation", "maximize", "maximise")
+_SPELLINGS = {
+    **dict.fromkeys(("true", "t", "yes", "1", "max", *_MAXIMIZATION), True),
+    **dict.fromkeys(("false", "f", "no", "0", "min", "minimization", "minimisation", "minimize", "minimise"), False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What the JSON knows of a run: ``number`` counts from 1 in its file, ``None`` is what it does not say."""
+
+    number: int
+    instance: int
+    evaluations: int | None
+    best_evaluation: int | None
+    best: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Runs in one dimension, with their rows in one file; its ``path`` starts at the folder of the JSON."""
+
+    dimension: int
+    path: str
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One JSON file: an algorithm on a function."""
+
+    algorithm: str
+    suite: str
+    function: int
+    function_name: str
+    maximize: bool
+    scenarios: tuple[Scenario, ...]
+
+
+def parse_experiment(text: str, who: str, maximize: bool | None = None) -> Experiment:
+    """Check the text of a JSON file.
+
+    Parameters
+    ----------
+    who
+        Name of the file, for messages.
+    maximize
+        Overrules what the file says.
+    """
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as problem:
+        raise SourceError(
+            f"{who}, line {problem.lineno}: expected JSON, {problem.msg[0].lower()}{problem.msg[1:]}."
+        ) from None
+    except RecursionError:
+        raise SourceError(f"{who}: expected the JSON of IOHprofiler, got lists in lists without end.") from None
+    top = _Object(data, who)
+    algorithm = top.get("algorithm")
+    name = algorithm.get("name") if isinstance(algorithm, Mapping) else algorithm
+    if not isinstance(name, str) or not name.strip():
+        raise SourceError(f"{who}: expected the name of an algorithm, got {short(name)}.")
+    scenarios = top.objects("scenarios")
+    return Experiment(
+        algorithm=name,
+        suite=str(top.get("suite") or "unknown_suite"),
+        function=top.whole("function_id"),
+        function_name=str(top.get("function_name") or ""),
+        maximize=_direction(top) if maximize is None else maximize,
+        scenarios=tuple(_scenario(scenario) for scenario in scenarios),
+    )
+
+
+class _Object:
+    """An object of the JSON, with messages that name the place."""
+
+    def __init__(self, data: object, who: str) -> None:
+        if not isinstance(data, Mapping):
+            raise SourceError(f"{who}: expected an object in braces, got {short(data)}.")
+        self.data: Mapping[str, Any] = data
+        self.who = who
+
+    def get(self, key: str) -> object:
+        return self.data.get(key)
+
+    def whole(self, key: str) -> int:
+        value = self.data.get(key)
+        number = value if not isinstance(value, float) or not value.is_integer() else int(value)
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            raise SourceError(f"{self.who}: expected a whole number as {key!r}, got {short(value)}.")
+        return number
+
+    def objects(self, key: str) -> list[_Object]:
+        value = self.data.get(key)
+        if not isinstance(value, list) or not value:
+            raise SourceError(f"{self.who}: expected {key}, got {'none' if not value else short(value)}.")
+        return [_Object(item, f"{self.who}, {key[:-1]} {place}") for place, item in enumerate(value, start=1)]
+
+
+def _scenario(scenario: _Object) -> Scenario:
+    dimension = scenario.whole("dimension")
+    path = scenario.get("path")
+    if not isinstance(path, str) or not path.strip():
+        raise SourceError(f"{scenario.who}: expected the path of a .dat file, got {short(path)}.")
+    path = path.replace("\\", "/")
+    if path.startswith("/") or ":" in path or ".." in PurePosixPath(path).parts:
+        raise SourceError(f"{scenario.who}: expected the path of a .dat file below the JSON file, got {short(path)}.")
+    runs = tuple(_run(run, number) for number, run in enumerate(scenario.objects("runs"), start=1))
+    return Scenario(dimension, PurePosixPath(path).as_posix(), runs)
+
+
+def _run(run: _Object, number: int) -> Run:
+    evaluations = run.whole("evals") if run.get("evals") is not None else None
+    best_evaluation, best = None, None
+    if run.get("best") is not None:
+        found = _Object(run.get("best"), f"{run.who}, best")
+        best_evaluation = found.whole("evals")
+        value = found.get("y")
+        # What is not finite has no place in JSON and comes as null or text, if at all.
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            best = float(value)
+    # Runs that were logged by hand have 0 evaluations.
+    return Run(number, run.whole("instance"), evaluations or None, best_evaluation or None, best)
+
+
+def _direction(top: _Object) -> bool:
+    given = {key.lower(): value for key, value in top.data.items() if key.lower() in _MAXIMIZATION}
+    if not given:
+        raise SourceError(f"{top.who} does not say whether values are maximised. Say it with maximize=true or false.")
+    value = next(iter(given.values()))
+    text = str(value).strip().lower()
+    if text not in _SPELLINGS:
+        raise SourceError(f"{top.who}: expected true or false as 'maximization', got {short(value)}.")
+    return _SPELLINGS[text]

@@ -1,0 +1,162 @@
+"""Where IOHprofiler data lie: folders and zip files, read in place."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO, Protocol, TypeAlias
+
+from polarbear_plugins.errors import SourceError
+
+__all__ = ["Folder", "Opener", "Place", "ZipFile", "is_index", "is_old_index", "is_rows"]
+
+#: Opens a file of a place, by its name, as text.
+Opener: TypeAlias = Callable[[str], IO[str]]
+
+# Numbers in text shrink to about a fifth.  What claims to have shrunk a hundred times as much is no data.
+_MOST_SHRINKING = 500
+_HARMLESS = 10_000_000
+
+
+class Place(Protocol):
+    """Somewhere with files, under names with forward slashes."""
+
+    @property
+    def title(self) -> str:
+        """Name, for messages and for the folder that holds everything."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """All files."""
+
+    def identity(self, name: str) -> str:
+        """Tell two files apart, wherever they lie."""
+
+    def reading(self) -> AbstractContextManager[Opener]:
+        """Give what opens files, as long as the context lasts."""
+
+
+def is_index(name: str) -> bool:
+    """Whether a file describes runs."""
+    return re.fullmatch(r"IOHprofiler_.*\.json", PurePosixPath(name).name, re.IGNORECASE) is not None
+
+
+def is_rows(name: str) -> bool:
+    """Whether a file holds the rows of runs."""
+    return re.fullmatch(r"IOHprofiler_.*\.dat", PurePosixPath(name).name, re.IGNORECASE) is not None
+
+
+def is_old_index(name: str) -> bool:
+    """Whether a file describes runs in the format before JSON, which is also that of COCO."""
+    return name.lower().endswith(".info")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder, or some files in it."""
+
+    path: Path
+    names: Sequence[str] = field(repr=False)
+
+    @classmethod
+    def walk(cls, path: Path) -> Folder:
+        """Find all files in a folder and in the folders in it."""
+        names = []
+        for folder, _, files in os.walk(path):  # which follows no links: they may lead round in circles
+            names += [(Path(folder) / name).relative_to(path).as_posix() for name in files if not name.startswith("._")]
+        return cls(path, names)
+
+    @property
+    def title(self) -> str:
+        """Name of the folder."""
+        return self.path.resolve().name or str(self.path)
+
+    def identity(self, name: str) -> str:
+        """Full path of a file."""
+        return str((self.path / name).resolve())
+
+    @contextmanager
+    def reading(self) -> Iterator[Opener]:
+        """Give what opens files."""
+        yield lambda name: (self.path / name).open(encoding="utf-8-sig")
+
+
+@dataclass(frozen=True)
+class ZipFile:
+    """A zip file.  Nothing of it is written to disk, so the paths in it can do no harm."""
+
+    path: Path
+    names: Sequence[str] = field(repr=False)
+
+    @classmethod
+    def walk(cls, path: Path) -> ZipFile:
+        """List all files in a zip file."""
+        with _zip_errors(path), zipfile.ZipFile(path) as archive:
+            names = [member.filename for member in archive.infolist() if not member.is_dir()]
+        seen: set[str] = set()
+        for name in names:
+            if name in seen:
+                raise SourceError(f"{path.name} holds {name!r} twice. Make the zip file again.")
+            seen.add(name)
+        rubbish = [name for name in names if name.startswith("__MACOSX/") or PurePosixPath(name).name.startswith("._")]
+        return cls(path, [name for name in names if name not in set(rubbish)])
+
+    @property
+    def title(self) -> str:
+        """Name of the file, without its ending."""
+        return self.path.stem
+
+    def identity(self, name: str) -> str:
+        """Full path of the zip file, and the name of the file in it."""
+        return f"{self.path.resolve()}/{name}"
+
+    @contextmanager
+    def reading(self) -> Iterator[Opener]:
+        """Give what opens files, as long as the zip file is open."""
+        with _zip_errors(self.path):
+            archive = zipfile.ZipFile(self.path)
+        with archive:
+            yield lambda name: self._open(archive, name)
+
+    def _open(self, archive: zipfile.ZipFile, name: str) -> IO[str]:
+        with _zip_errors(self.path):
+            member = archive.getinfo(name)
+            # What a member declares is the most that it gives.
+            if member.file_size > _HARMLESS and member.file_size > _MOST_SHRINKING * member.compress_size:
+                raise SourceError(
+                    f"{self.path.name}/{name} would grow from {member.compress_size:,} to {member.file_size:,} bytes, "
+                    "as no data do. Unpack it yourself if you trust it."
+                )
+            return io.TextIOWrapper(_Member(archive.open(member), self.path), encoding="utf-8-sig")
+
+
+class _Member(io.BufferedReader):
+    """A member of a zip file, with errors that name the file."""
+
+    def __init__(self, member: IO[bytes], path: Path) -> None:
+        super().__init__(member, 1 << 16)  # type: ignore[arg-type]
+        self._path = path
+
+    def read1(self, size: int = -1, /) -> bytes:
+        with _zip_errors(self._path):
+            return super().read1(size)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        with _zip_errors(self._path):
+            return super().read(size)
+
+
+@contextmanager
+def _zip_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    # RuntimeError: it is encrypted.  NotImplementedError: it is packed by an unknown method.
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as problem:
+        raise SourceError(f"{path.name} cannot be read as a zip file: {' '.join(str(problem).split())}") from None

@@ -1,0 +1,134 @@
+"""From the files of IOHprofiler to trajectories."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import PurePosixPath
+
+from polarbear_plugins.adapters.ioh_logs.catalog import Catalog, Damage, LogFile, title
+from polarbear_plugins.adapters.ioh_logs.index import Run
+from polarbear_plugins.adapters.ioh_logs.options import LogOptions
+from polarbear_plugins.adapters.ioh_logs.places import Opener, Place
+from polarbear_plugins.adapters.ioh_logs.rows import Block, has_values, parse_rows, split_runs
+from polarbear_plugins.errors import PolarBearWarning, SourceError
+from polarbear_plugins.trajectories import Trajectory
+
+__all__ = ["LoggedRuns"]
+
+
+class LoggedRuns:
+    """Trajectories of IOHprofiler data, read from the files each time they are asked for, one run at a time.
+
+    The JSON files are read when this is made, the rows when it is iterated.
+
+    Parameters
+    ----------
+    places
+        Where the files lie; the order does not matter.
+    wanted
+        For .dat files, by their identity, the numbers of the runs to read; by default all of all files.
+    """
+
+    def __init__(
+        self, places: Sequence[Place], options: LogOptions, wanted: Mapping[str, frozenset[int]] | None = None
+    ) -> None:
+        self._options = options
+        damage = Damage(options.skip_damaged)
+        self._catalog = Catalog(places, options, damage, wanted)
+        self._known_damage = tuple(damage.found)
+
+    def __iter__(self) -> Iterator[Trajectory]:
+        damage = Damage(self._options.skip_damaged, self._known_damage)
+        seeds: Counter[tuple[str, str]] = Counter()
+        unsure: dict[str, set[str]] = defaultdict(set)
+        unsure_runs = 0
+        for file, opener in self._opened():
+            algorithm = self._catalog.algorithm(file)
+            name = title(file.place, file.rows)
+            for run, block in self._blocks(file, opener, damage):
+                instance = file.instance(run, self._options.instance)
+                seed = seeds[algorithm, instance]
+                seeds[algorithm, instance] += 1
+                who = f"{name}, run {run.number}"
+                try:
+                    rows = parse_rows(block, run, file.experiment.maximize, self._options, who)
+                except SourceError as problem:
+                    damage.add(str(problem))
+                    continue
+                if rows.cut:
+                    unsure_runs += 1
+                    unsure[instance].add(algorithm)
+                yield Trajectory(
+                    algorithm=algorithm,
+                    instance=instance,
+                    seed=seed,
+                    times=rows.times,
+                    best=rows.best,
+                    horizon=rows.horizon,
+                )
+        _warn_of_damage(damage)
+        _warn_of_ties(unsure, unsure_runs, seeds)
+
+    def _opened(self) -> Iterator[tuple[LogFile, Opener]]:
+        """Go through the files, each place being opened once."""
+        with ExitStack() as stack:
+            place, opener = None, None
+            for file in self._catalog.files:
+                if opener is None or file.place is not place:
+                    stack.close()
+                    place, opener = file.place, stack.enter_context(file.place.reading())
+                yield file, opener
+
+    def _blocks(self, file: LogFile, opener: Opener, damage: Damage) -> Iterator[tuple[Run, Block]]:
+        """Go through the wanted runs of a file with their lines, which stand in the order of the JSON."""
+        who, index = title(file.place, file.rows), PurePosixPath(file.index).name
+        total = len(file.scenario.runs)
+        described = iter(file.scenario.runs)
+        run = next(described, None)
+        problem = f"{index} describes {total} runs, and the file ends before"
+        try:
+            with opener(file.rows) as lines:
+                for block in split_runs(lines, who):
+                    # A run without any value stands in the rows, but not in the JSON that ioh writes.
+                    empty = run is None or (run.best is not None and not has_values(block, self._options))
+                    if run is not None and not empty:
+                        if run.number in file.kept:
+                            yield run, block
+                        run = next(described, None)
+                        continue
+                    why = "" if has_values(block, self._options) else ", since it has no value"
+                    damage.add(f"{who}, line {block.line}: a run that is not among the {total} in {index}{why}.")
+        except (FileNotFoundError, KeyError):
+            problem = f"there is no such file, and {index} describes"
+        except UnicodeDecodeError:
+            problem = "the file is no text and hides"
+        except SourceError as error:
+            if not damage.skip:
+                raise
+            problem = f"{error} That hides"
+        except OSError as error:
+            problem = f"{error.strerror or error}, which hides"
+        if run is not None:
+            some = f"run {run.number}" if run.number == total else f"runs {run.number} to {total}"
+            damage.add(f"{problem if problem.startswith(who) else f'{who}: {problem}'} {some}.")
+
+
+def _warn_of_damage(damage: Damage) -> None:
+    if damage.found:
+        lines = "\n".join(damage.found)
+        warnings.warn(f"Skipped what is damaged ({len(damage.found)}):\n{lines}", PolarBearWarning, stacklevel=3)
+
+
+def _warn_of_ties(unsure: Mapping[str, set[str]], runs: int, seeds: Mapping[tuple[str, str], int]) -> None:
+    tied = sum(len(algorithms) > 1 for algorithms in unsure.values())
+    if tied:
+        warnings.warn(
+            f"{runs} of {sum(seeds.values())} runs reach values of which the 10 decimals in the files leave nothing, "
+            f"before the final value that the JSON knows. On {tied} of {len({instance for _, instance in seeds})} "
+            "instances several algorithms have such values, and are tied while they do.",
+            PolarBearWarning,
+            stacklevel=3,
+        )

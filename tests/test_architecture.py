@@ -19,6 +19,8 @@ LAYERS = [
     {"recording"},
     {"ranks"},
     {"rankings"},
+    {"random_baseline", "bootstrap"},
+    {"leaderboard"},
     {"streams", "long_form", "naming", "win_shares", "virtual_algorithms", "anytime"},
     {"spaces"},
     {"problems"},

@@ -32,6 +32,7 @@ LAYERS = [
     {"priors"},
     {"posterior"},
     {"relations"},
+    {"disagreements"},
     {"preferences", "risks"},
     {"selection"},
     {"portfolios"},

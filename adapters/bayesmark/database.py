@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,8 +48,14 @@ class Database:
         """Names: the model, the data and the metric."""
         return tuple(sorted({study.function for study in self.studies}))
 
-    def arrays(self, objective: str = "visible") -> Studies:
-        """All values, as :func:`polarbear_plugins.leaderboard.score_studies` takes them."""
+    def arrays(self, objective: str = "visible", random: Sequence[str] | None = None) -> Studies:
+        """Give all values as :func:`polarbear_plugins.leaderboard.score_studies` takes them.
+
+        Parameters
+        ----------
+        random
+            Which optimizers are random search; by default those that Bayesmark takes for it.
+        """
         cells: dict[str, dict[tuple[str, str], list[FloatArray]]] = {VISIBLE: {}, OBJECTIVES[objective]: {}}
         for study in self.studies:
             for name, found in cells.items():
@@ -57,7 +63,8 @@ class Database:
         visible, scored = (
             {key: np.stack(values) for key, values in cells[name].items()} for name in (VISIBLE, OBJECTIVES[objective])
         )
-        random = sorted({study.optimizer for study in self.studies if study.random})
+        if random is None:
+            random = sorted({study.optimizer for study in self.studies if study.random})
         return Studies(visible=visible, scored=scored, random=random)
 
     def trajectories(

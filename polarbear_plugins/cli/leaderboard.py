@@ -19,7 +19,6 @@ from polarbear_plugins.cli.scoreboard import show_fallbacks, show_instances, sho
 from polarbear_plugins.disagreements import Disagreement, find_disagreements
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.leaderboard import Scores, score_studies
-from polarbear_plugins.rankings import RankingTable
 from polarbear_plugins.results import RaceResult
 from polarbear_plugins.results import analyze as analyze_table
 from polarbear_plugins.settings import RaceSettings
@@ -57,6 +56,13 @@ __all__ = ["leaderboard"]
 @click.option(
     "--timepoints", default="50", show_default=True, metavar="N or A,B,...", help="Timepoints of the posterior."
 )
+@click.option(
+    "--studies",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    help="How many studies of each algorithm on an instance are ranked at most, since many take long; 0 for all.",
+)
 @click.option("--no-posterior", is_flag=True, help="Scores only; the posterior takes longer.")
 @settings_options
 @json_option
@@ -69,6 +75,7 @@ def leaderboard(
     instances: bool,
     time: str,
     timepoints: str,
+    studies: int,
     no_posterior: bool,
     as_json: bool,
     **settings: Any,
@@ -82,10 +89,11 @@ def leaderboard(
     chosen = settings_from(**settings)
     found = read_database(database)
     scored = _score(found, objective, random or None, resamples, chosen.seed or 0)
-    judged = None if no_posterior else _judge(found, objective, time, wanted, chosen)
+    result, ranked = (None, 0) if no_posterior else _judge(found, objective, time, wanted, studies, chosen)
     pairs: list[Disagreement] = []
-    if scored.scores and scored.bootstrap and judged:
-        pairs = find_disagreements(scored.scores[objective], scored.bootstrap, *judged[:2], chosen.alpha)
+    if scored.scores and scored.bootstrap and result:
+        table = result.state.table
+        pairs = find_disagreements(scored.scores[objective], scored.bootstrap, table, result.posterior, chosen.alpha)
     fallbacks = found.fallbacks()
     if as_json:
         print_json(
@@ -94,14 +102,19 @@ def leaderboard(
                 "objective": objective,
                 **scored.to_json(objective, top),
                 "fallbacks": {name: asdict(failures) for name, failures in fallbacks.items()},
-                "posterior": None if judged is None else judged[2].to_dict(),
+                "posterior": None if result is None else result.to_dict(),
+                "ranked_studies": ranked,
                 "disagreements": [{**asdict(pair), "text": str(pair)} for pair in pairs],
             }
         )
         return
     _show(found, scored, objective, top, instances, fallbacks)
-    if judged is not None:
-        show_posterior(console(), judged[2], time, pairs if scored.bootstrap else None)
+    if result is not None:
+        out = console()
+        out.print()
+        if ranked < len(found.studies):
+            out.print(f"{ranked} of {len(found.studies)} studies are ranked, at most {studies} of a kind (--studies).")
+        show_posterior(out, result, time, pairs if scored.bootstrap else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +154,11 @@ def _score(found: Database, objective: str, random: Sequence[str] | None, resamp
 
 
 def _judge(
-    found: Database, objective: str, time: str, timepoints: int | list[float], settings: RaceSettings
-) -> tuple[RankingTable, Any, RaceResult]:
-    runs = list(found.trajectories(objective, time))
+    found: Database, objective: str, time: str, timepoints: int | list[float], studies: int, settings: RaceSettings
+) -> tuple[RaceResult, int]:
+    runs = [run for run in found.trajectories(objective, time) if not studies or run.seed < studies]
     grid = default_timepoints(runs, timepoints) if isinstance(timepoints, int) else timepoints
-    table = rank(runs, grid)
-    result = analyze_table(table, settings, {"sources": [str(found.folder)]})
-    return table, result.posterior, result
+    return analyze_table(rank(runs, grid), settings, {"sources": [str(found.folder)]}), len(runs)
 
 
 def _show(

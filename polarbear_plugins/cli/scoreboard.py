@@ -113,7 +113,7 @@ def show_posterior(out: Console, result: RaceResult, time: str, pairs: Sequence[
     """Print the posterior of the rankings, and where scores say something else."""
     grid = result.timepoints
     out.print(
-        f"\nRankings of the same data at {grid.size} timepoints, {grid[0]:g} to {grid[-1]:g} {time} · alpha "
+        f"Rankings of the same data at {grid.size} timepoints, {grid[0]:g} to {grid[-1]:g} {time} · alpha "
         f"{result.settings.alpha:g} · prior {result.settings.prior}"
     )
     show_result(out, result)

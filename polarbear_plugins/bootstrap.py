@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ _FEWEST_ROWS = 1_000
 _MOST_COUNTS = 2_000_000
 # Means this close are equal but for rounding.
 _EQUAL = 1e-12
+
+_place = operator.itemgetter(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +84,17 @@ class Bootstrap:
             ranks = np.where(ranks <= top, ranks, np.int16(0))
         found, counts = np.unique(ranks, axis=0, return_counts=True)
         order = np.argsort(-counts, kind="stable")
-        return [RankingFrequency(self._names(found[k]), float(counts[k] / len(ranks))) for k in order]
+        shares = (counts[order] / len(ranks)).tolist()
+        return [
+            RankingFrequency(self._names(row), share) for row, share in zip(found[order].tolist(), shares, strict=True)
+        ]
 
-    def _names(self, ranks: RankArray) -> tuple[tuple[str, ...], ...]:
-        return tuple(
-            tuple(self.algorithms[k] for k in np.flatnonzero(ranks == place)) for place in np.unique(ranks[ranks > 0])
-        )
+    def _names(self, ranks: list[int]) -> tuple[tuple[str, ...], ...]:
+        tied: dict[int, list[str]] = {}
+        for place, name in sorted(zip(ranks, self.algorithms, strict=True), key=_place):
+            if place:
+                tied.setdefault(place, []).append(name)
+        return tuple(map(tuple, tied.values()))
 
 
 def bootstrap_scores(

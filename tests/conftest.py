@@ -71,13 +71,14 @@ def write_study(tmp_path: Path) -> Callable[..., Path]:
         *,
         seconds: tuple[object, object, object] | None = None,
         log: str | None = None,
+        signature: tuple[float, ...] = (),
     ) -> Path:
         for name in ("derived", "eval", "log", "suggest_log", "time"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         uuid = f"{len(list((folder / 'eval').iterdir())):032x}"
         classifier, data, metric = function.split("_")
         arguments = {"--uuid": uuid, "--opt": optimizer, "--classifier": classifier, "--data": data, "--metric": metric}
-        meta = {"args": {**arguments, "opt_rev": "1.0", "rev": "abc"}, "signature": [[], []]}
+        meta = {"args": {**arguments, "opt_rev": "1.0", "rev": "abc"}, "signature": [[{}] * len(signature), signature]}
 
         def save(key: str, **variables: object) -> Path:
             arrays = {name: np.asarray(values, dtype=float) for name, values in variables.items()}

@@ -349,3 +349,21 @@ def test_options_that_mean_nothing_are_refused(
     db = write_study("TPE", "DT_wine_nll", [[3], [5]]).parent.parent
     with pytest.raises(PolarBearError, match=message):
         read(db, **options)
+
+
+def test_a_function_that_is_not_the_same_in_all_studies_is_named(write_study: WriteStudy) -> None:
+    first = write_study("TPE", "DT_wine_nll", [[3], [5]], signature=(1.0, 2.0))
+    write_study("TPE", "kNN_wine_nll", [[3], [5]], signature=(7.0,))
+    write_study("CMA", "DT_wine_nll", [[3], [5]], signature=(1.0, 2.0 + 1e-9))
+    assert len(read(first.parent.parent)) == 3
+    last = write_study("CMA", "DT_wine_nll", [[3], [5]], signature=(1.0, 2.1))
+    with pytest.warns(
+        PolarBearWarning, match=f"DT_wine_nll is not the same function in eval/{first.name} and eval/{last.name}"
+    ):
+        read(first.parent.parent)
+
+
+def test_studies_may_have_other_names_than_bayesmark_gives(write_study: WriteStudy) -> None:
+    path = write_study("TPE", "DT_wine_nll", [[3], [5]])
+    path.rename(path.with_name("first.json"))
+    assert len(read(path.parent.parent)) == 1

@@ -18,7 +18,7 @@ __all__ = ["Database", "polarbear_read_trajectories", "read_database"]
 
 @hookimpl
 def polarbear_read_trajectories(source: object, options: Mapping[str, object]) -> Iterable[Trajectory] | None:
-    """Folders of Bayesmark databases: the visible or the generalization loss over iterations or seconds."""
+    """Folders of Bayesmark databases: visible or generalization loss over iterations, evaluations or seconds."""
     if not isinstance(source, str | Path) or not is_database(Path(source)):
         return None
     readers: dict[str, Reader] = {

@@ -158,7 +158,25 @@ def read_database(source: str | Path, *, uneven: bool = False) -> Database:
                 f"{study.place} has {n} iterations of {m} suggestions, but {studies[0].place} {first_n} of {first_m}. "
                 "Studies of one database go equally far; keep others apart, or compare them over time with uneven=true."
             )
+    _warn_of_signatures(folder, studies)
     return Database(folder, studies)
+
+
+def _warn_of_signatures(folder: Path, studies: Sequence[Study]) -> None:
+    """Warn of functions that are not the same function in all studies."""
+    first: dict[str, Study] = {}
+    for study in studies:
+        if study.signature:
+            known = first.setdefault(study.function, study)
+            same = len(known.signature) == len(study.signature)
+            if not (same and np.allclose(known.signature, study.signature, rtol=1e-4, atol=0, equal_nan=True)):
+                warnings.warn(
+                    f"{folder.name}: {study.function} is not the same function in {known.place} and {study.place}, by "
+                    "their signatures: their losses should not be compared.",
+                    PolarBearWarning,
+                    stacklevel=3,
+                )
+                return
 
 
 def _not_a_database(folder: Path) -> str:

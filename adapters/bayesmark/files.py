@@ -37,6 +37,8 @@ class Study:
         The file, as messages call it.
     random
         Whether Bayesmark takes the optimizer for random search.
+    signature
+        Values of the function at points that are the same for all studies; empty if there are none.
     values
         For each objective ``[iteration, suggestion]``; always losses, ``inf`` where the evaluation failed.
     """
@@ -46,6 +48,7 @@ class Study:
     optimizer: str
     function: str
     random: bool
+    signature: tuple[float, ...]
     values: Mapping[str, FloatArray]
 
     @property
@@ -85,15 +88,18 @@ class Fallbacks:
 
 
 def is_database(folder: Path) -> bool:
-    """Whether a folder looks like a database of Bayesmark; nothing is opened."""
+    """Whether a folder looks like a database of Bayesmark, by its names and at most the start of one file."""
     try:
         evaluations = folder / "eval"
         if not evaluations.is_dir():
             return False
-        siblings = ("suggest_log", "time", "derived")
-        return any(_STUDY_FILE.fullmatch(path.name) for path in evaluations.iterdir()) or all(
-            (folder / name).is_dir() for name in siblings
-        )
+        files = sorted(path for path in evaluations.iterdir() if path.suffix == ".json")
+        if any(_STUDY_FILE.fullmatch(path.name) for path in files):
+            return True
+        if not files:
+            return all((folder / name).is_dir() for name in ("suggest_log", "time", "derived"))
+        with files[0].open("rb") as file:
+            return file.read(20).lstrip().startswith(b'{"meta"')
     except (OSError, ValueError):  # no name of a folder, or not ours to read
         return False
 
@@ -126,6 +132,7 @@ def read_study(path: Path) -> Study:
         optimizer=optimizer,
         function=function,
         random=arguments["--opt"] == "RandomSearch",
+        signature=_signature(data["meta"].get("signature")),
         values=values,
     )
 
@@ -196,6 +203,14 @@ def _text(value: object, key: str, place: str) -> str:
     if not isinstance(value, str) or not value:
         raise SourceError(f"{place}, meta.args: expected a text for {key!r}, got {short(value)}.")
     return value
+
+
+def _signature(value: object) -> tuple[float, ...]:
+    """Read the values of a signature, [points, values]; whoever wrote another one has none."""
+    values = value[1] if isinstance(value, list) and len(value) == 2 else None
+    if not isinstance(values, list) or not all(isinstance(number, int | float) for number in values):
+        return ()
+    return tuple(float(number) for number in values)
 
 
 def _array(data: Any, place: str, name: str, dimensions: int) -> FloatArray:

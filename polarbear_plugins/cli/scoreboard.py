@@ -24,7 +24,7 @@ _MOST_PAIRS = 10
 
 def show_scores(out: Console, scores: Mapping[str, Scores], objective: str, bootstrap: Bootstrap | None) -> None:
     """Print who scores how much, what it is worth in random search, and what bayesmark-anal prints."""
-    chosen, visible = scores[objective], scores["visible"]
+    chosen = scores[objective]
     points, medians = chosen.leaderboard, chosen.leaderboard_median
     interval = None if bootstrap is None else 100 * (1 - bootstrap.interval()[::-1])
     view = text_table(
@@ -32,24 +32,26 @@ def show_scores(out: Console, scores: Mapping[str, Scores], objective: str, boot
         ">score",
         *([] if interval is None else [">95 %"]),
         ">median",
-        ">random evaluations",
-        ">efficiency",
+        *([">random evaluations", ">efficiency"] if chosen.by_visible else []),
     )
     order = np.argsort(-points, kind="stable")
+    worth = _worth(chosen) if chosen.by_visible else [[]] * len(order)
     for row in order:
-        m, factor = visible.equivalents[row], visible.efficiencies[row]
-        pooled = visible.baseline.limit
         view.add_row(
             Text(chosen.algorithms[row]),
             f"{points[row]:.3f}",
             *([] if interval is None else [f"{interval[0, row]:.2f} to {interval[1, row]:.2f}"]),
             f"{medians[row]:.3f}",
-            f"> {pooled:,}" if m is None else f"{m:,}",
-            f"> {pooled / visible.baseline.evaluations:.3f}" if factor is None else f"{factor:.3f}",
+            *worth[row],
         )
     out.print(
-        f"Score by the {objective} loss: 100 for the best values known, 0 for a random evaluation; random evaluations: "
-        f"how many score as well as {visible.baseline.evaluations} of the algorithm:",
+        f"Score by the {objective} loss: 100 for the best values known, 0 for a random evaluation"
+        + (
+            "; random evaluations: how many score as well as the algorithm with "
+            f"{chosen.baseline.evaluations} evaluations:"
+            if chosen.by_visible
+            else ":"
+        ),
         soft_wrap=True,
     )
     out.print(view)
@@ -65,6 +67,15 @@ def show_scores(out: Console, scores: Mapping[str, Scores], objective: str, boot
             "little there.",
             soft_wrap=True,
         )
+
+
+def _worth(scores: Scores) -> list[list[str]]:
+    """Random evaluations and efficiency of each algorithm, as text."""
+    pooled, evaluations = scores.baseline.limit, scores.baseline.evaluations
+    return [
+        [f"> {pooled:,}", f"> {pooled / evaluations:.3f}"] if m is None else [f"{m:,}", f"{m / evaluations:.3f}"]
+        for m in scores.equivalents
+    ]
 
 
 def show_fallbacks(out: Console, fallbacks: Mapping[str, Fallbacks]) -> None:

@@ -44,6 +44,7 @@ class RandomBaseline:
     median: FloatArray
     doubtful: tuple[str, ...]
     pooled: tuple[FloatArray, ...]
+    _curves: tuple[FloatArray, ...]
     _known: dict[int, float] = field(default_factory=dict, repr=False)
 
     @property
@@ -59,8 +60,9 @@ class RandomBaseline:
                 f"evaluations: there are {self.limit} random evaluations to pool, which say nothing about {number}."
             )
         if number not in self._known:
-            weights = {n: _weights_of_smallest(n, number) for n in {len(losses) for losses in self.pooled}}
-            self._known[number] = float(np.mean([weights[len(losses)] @ losses for losses in self.pooled]))
+            self._known[number] = sum(
+                _weighted(_weights_of_smallest(len(curve), number), curve) for curve in self._curves
+            )
         return self._known[number]
 
     def equivalent(self, loss: float) -> int | None:
@@ -92,6 +94,11 @@ def make_baseline(
         How many evaluations were made after each iteration.
     """
     evaluations = np.asarray(batches)
+    weights = {n: np.zeros((len(evaluations), n)) for n in {len(values) for values in random.values()}}
+    for n, rows in weights.items():
+        for row, m in zip(rows, evaluations.tolist(), strict=True):
+            found = _weights_of_smallest(n, m)
+            row[: len(found)] = found
     clips, lows, means, medians, doubtful, pooled = [], [], [], [], [], []
     for instance, values in random.items():
         clip = float(lower_quantile(values, 0.5))
@@ -105,7 +112,7 @@ def make_baseline(
             doubtful.append(instance)
         low = float(best[instance] + _PADDING * np.spacing(-max(np.nextafter(0, 1), abs(best[instance]))))
         clipped = np.sort(np.minimum(clip, values))
-        mean = np.array([smallest_of(clipped, int(m)) for m in evaluations])
+        mean = weights[len(values)] @ clipped
         clips.append(clip)
         lows.append(low)
         means.append(np.minimum.accumulate(np.minimum(clip, mean)))
@@ -120,6 +127,8 @@ def make_baseline(
         median=np.stack(medians, axis=1),
         doubtful=tuple(doubtful),
         pooled=tuple(pooled),
+        # The weights of sorted losses depend on their number alone: instances with equally many can be added up.
+        _curves=tuple(np.sum([each for each in pooled if len(each) == n], axis=0) / len(pooled) for n in weights),
     )
 
 
@@ -151,13 +160,19 @@ def smallest_of(values: FloatArray, number: int) -> float:
     >>> smallest_of(np.array([3.0, 1.0, 2.0]), 2)  # of 1 2, 1 3, 2 3
     1.3333333333333333
     """
-    return float(_weights_of_smallest(len(values), number) @ np.sort(values))
+    return _weighted(_weights_of_smallest(len(values), number), np.sort(values))
 
 
 def _weights_of_smallest(n: int, number: int) -> FloatArray:
-    """Probability of each of n sorted values to be the smallest of a number of them."""
-    # The i-th weighs C(n - i - 1, number - 1) / C(n, number); each follows from the one before.
-    left = np.arange(n - 1, 0, -1, dtype=np.float64)
+    """Probability of each of n sorted values to be the smallest of a number of them, as far as it matters."""
+    # The i-th weighs C(n - i - 1, number - 1) / C(n, number); each follows from the one before. They fall at least as
+    # fast as exp(-i (number - 1) / (n - 1)), and soon to numbers that are as slow as they are small.
+    last = n if number == 1 else min(n, 2 + math.ceil(100 * (n - 1) / (number - 1)))
+    left = np.arange(n - 1, n - last, -1, dtype=np.float64)
     ratios = np.maximum(left - number + 1, 0.0) / left
     weights: FloatArray = number / n * np.concatenate(([1.0], np.cumprod(ratios)))
     return weights
+
+
+def _weighted(weights: FloatArray, ordered: FloatArray) -> float:
+    return float((weights * ordered[: len(weights)]).sum())

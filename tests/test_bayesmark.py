@@ -25,7 +25,7 @@ no more points
 Traceback (most recent call last):
   File "site-packages/bayesmark/experiment.py", line 115, in run_study
     logger.warning("Failure in optimizer suggest. Falling back to random search.")
-RuntimeError: Failure in optimizer suggest.
+RuntimeError: Failure in optimizer suggest. Falling back to random search.
 suggestion time taken 0.064778 iter 0 next_points []
 Failure in function eval. Setting to inf.
 Failure in optimizer observe. Ignoring these observations.

@@ -55,6 +55,13 @@ def test_a_score_without_spread_is_surer_than_few_instances_allow() -> None:
     assert "Other instances may turn it." in str(unsure)
 
 
+def test_a_tie_is_half_a_win() -> None:
+    found = find_disagreements(*judged({"a": np.array([0.1, 0.2, 0.1]), "b": np.array([0.2, 0.2, 0.4])}))
+    unsure = pair(found, "a", "b")
+    assert unsure is not None
+    assert unsure.wins == pytest.approx(2.5 / 3)
+
+
 def test_rankings_can_be_surer_than_a_noisy_score() -> None:
     values = {"a": np.full(40, 0.1), "b": np.full(40, 0.2)}
     scores, bootstrap, table, posterior = judged(values)

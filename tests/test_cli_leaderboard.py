@@ -139,6 +139,24 @@ def test_many_studies_are_ranked_in_part_and_it_is_said(write_study: WriteStudy)
     assert board(db, "--studies", "0")["ranked_studies"] == 18
 
 
+def test_scores_are_compared_with_rankings_at_the_end_whatever_the_time_axis(write_study: WriteStudy) -> None:
+    rng = np.random.default_rng(2)
+    for k in range(18):  # none takes as long as another, so that few are left at the last second
+        values = 1 + rng.random((5, 2))
+        if k % 2:
+            values += [[1], [1], [1], [0], [-1]]  # behind until the end
+        seconds = ([0.1 + 0.01 * k] * 5, [[0.1, 0.1]] * 5, [0.0] * 5)
+        path = write_study(("RandomSearch", "TPE")[k % 2], FUNCTIONS[k // 6], values, seconds=seconds)
+    db = str(path.parent.parent)
+    plain = board(db)["disagreements"]
+    assert [(pair["ahead"], pair["wins"]) for pair in plain] == [("TPE_1.0_abc", 1.0)]
+    for options in (["--time", "seconds"], ["--time", "evaluations"], ["--timepoints", "1,2"]):
+        found = board(db, *options)["disagreements"]
+        assert [(pair["ahead"], pair["kind"], pair["wins"]) for pair in found] == [
+            (pair["ahead"], pair["kind"], pair["wins"]) for pair in plain
+        ]
+
+
 def test_bad_databases_are_one_line(write_study: WriteStudy, tmp_path: Path) -> None:
     assert "there is no such folder" in fail(str(tmp_path / "none"))
     db = write(write_study)

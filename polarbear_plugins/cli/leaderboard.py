@@ -92,8 +92,10 @@ def leaderboard(
     result, ranked = (None, 0) if no_posterior else _judge(found, objective, time, wanted, studies, chosen)
     pairs: list[Disagreement] = []
     if scored.scores and scored.bootstrap and result:
-        table = result.state.table
-        pairs = find_disagreements(scored.scores[objective], scored.bootstrap, table, result.posterior, chosen.alpha)
+        end = _at_the_end(found, result, objective, time, studies)
+        pairs = find_disagreements(
+            scored.scores[objective], scored.bootstrap, end.state.table, end.posterior, chosen.alpha
+        )
     fallbacks = found.fallbacks()
     if as_json:
         print_json(
@@ -159,6 +161,16 @@ def _judge(
     runs = [run for run in found.trajectories(objective, time) if not studies or run.seed < studies]
     grid = default_timepoints(runs, timepoints) if isinstance(timepoints, int) else timepoints
     return analyze_table(rank(runs, grid), settings, {"sources": [str(found.folder)]}), len(runs)
+
+
+def _at_the_end(found: Database, result: RaceResult, objective: str, time: str, studies: int) -> RaceResult:
+    """Judge the end of the studies, of which scores are, where the timepoints of the result do not reach it for all."""
+    iterations, suggestions = found.studies[0].shape
+    last = {"iterations": iterations, "evaluations": iterations * suggestions}.get(time)
+    if result.timepoints[-1] == last:
+        return result
+    settings = RaceSettings(draws=result.settings.draws, seed=result.settings.seed)
+    return _judge(found, objective, "iterations", [float(iterations)], studies, settings)[0]
 
 
 def _show(

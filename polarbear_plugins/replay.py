@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.journal import Journal
 from polarbear_plugins.race_state import RaceState, start_race
 from polarbear_plugins.racing import enter, observe, plan
@@ -39,6 +39,10 @@ def load_result(path: str | Path) -> RaceResult:
 
 def replayed(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, list[Trajectory]]:
     """State after the last finished round of a journal, and the finished runs of the round that was under way."""
+    if "campaign" in about:
+        raise SourceError(
+            f"{journal.path} is the journal of a campaign, not of a race: go on with campaign(..., journal=...)."
+        )
     rounds, entries = journal.rounds, journal.entries
     by_round: dict[int, list[Trajectory]] = {}
     for run in journal.runs():

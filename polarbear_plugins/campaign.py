@@ -141,8 +141,12 @@ class CampaignResult:
     def short_of(self) -> tuple[str, ...]:
         """Instances on which the allowed runs did not reach the wanted standard error."""
         limit = self.settings.repetitions.error
-        over = np.array([[each.error > limit for each in found] for found in self.estimates.values()])
-        return tuple(name for name, bad in zip(self.instances, over.any(axis=0), strict=True) if bad)
+        by_instance = zip(*self.estimates.values(), strict=True)
+        return tuple(
+            name
+            for name, found in zip(self.instances, by_instance, strict=True)
+            if any(each.error > limit for each in found)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as JSON data."""

@@ -215,8 +215,11 @@ def _p_value(sample: FloatArray, test: PairedTest, alternative: Direction) -> fl
         wins, losses = int((sample > 0).sum()), int((sample < 0).sum())
         return float(stats.binomtest(wins, wins + losses, alternative=alternative).pvalue)
     away = sample[sample != 0]  # as Wilcoxon does; scipy would go to the normal approximation because of the zeros
-    method = "asymptotic" if np.unique(np.abs(away)).size < away.size or away.size > _EXACT_RANKS else "exact"
-    return float(stats.wilcoxon(away, alternative=alternative, method=method, correction=True).pvalue)
+    exact = np.unique(np.abs(away)).size == away.size <= _EXACT_RANKS
+    found = stats.wilcoxon(
+        away, alternative=alternative, method="exact" if exact else "approx", correction=True, axis=None
+    )
+    return float(found.pvalue)
 
 
 def _interval(sample: FloatArray, test: PairedTest, alpha: float) -> tuple[float, float, float, bool]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.posterior import Posterior
@@ -20,10 +22,11 @@ from polarbear_plugins.settings import RaceSettings
 from polarbear_plugins.trajectories import Trajectory, sample_staircase
 from polarbear_plugins.validation import FloatArray, as_name
 
-__all__ = ["crossing", "decide", "dominance", "enter", "observe", "plan", "settled"]
+__all__ = ["crossing", "decide", "dominance", "enter", "next_batch", "observe", "plan", "settled"]
 
 # A posterior that is not good enough decides nothing; after so many in a row more data will not mend it.
 _POOR_ROUNDS = 5
+Count: TypeAlias = int | NDArray[np.int_]
 
 
 def plan(state: RaceState, available: int | None = None) -> Plan:
@@ -125,7 +128,9 @@ def decide(state: RaceState, posterior: Posterior) -> RaceState:
         resolved_share=replace(state, resolved=resolved).resolved_share,
         rivals=_rivals(names, inside, probability),
         good=posterior.diagnostics.good,
-        next_batch=_next_batch(state, int(np.triu(was_open, 1).sum()), int(np.triu(is_open, 1).sum())),
+        next_batch=int(
+            next_batch(state.batch, int(np.triu(was_open, 1).sum()), int(np.triu(is_open, 1).sum()), settings)
+        ),
         newcomers=newcomers,
     )
     rounds = (*state.rounds, finished)
@@ -198,15 +203,11 @@ def _rivals(names: tuple[str, ...], inside: BoolArray, probability: FloatArray) 
     return rivals
 
 
-def _next_batch(state: RaceState, open_before: int, open_after: int) -> int:
-    """Twice as many instances if no pair was settled, half as many if more than a fifth were."""
-    settled_pairs = open_before - open_after
-    batch = state.batch
-    if settled_pairs == 0:
-        batch *= 2
-    elif settled_pairs > 0.2 * open_before:
-        batch //= 2
-    return min(max(batch, state.settings.batch_min), state.settings.batch_max)
+def next_batch(batch: Count, open_before: Count, open_after: Count, settings: RaceSettings) -> NDArray[np.int_]:
+    """Twice as many instances if no pair was settled, half as many if more than a fifth were; of many races at once."""
+    batch, settled_pairs = np.asarray(batch), np.subtract(open_before, open_after)
+    fewer = np.where(settled_pairs > 0.2 * np.asarray(open_before), batch // 2, batch)
+    return np.clip(np.where(settled_pairs == 0, 2 * batch, fewer), settings.batch_min, settings.batch_max)
 
 
 def _last_unresolved(state: RaceState) -> dict[str, int]:

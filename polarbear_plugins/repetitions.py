@@ -208,7 +208,7 @@ def _weights(
     first, second = float(one.std(ddof=1)), float(other.std(ddof=1))
     if settings.difference == "simple":
         return first, second
-    share = _difference(one.mean(), other.mean(), "percent", names)
+    share = float(_difference(one.mean(), other.mean(), "percent", names))
     # The numerator of the ratio has the denominator in it, with covariance -s1^2: hence 1 + share, squared, by rights.
     return first * (abs(1 + share) if settings.method == "delta" else math.hypot(1, share)), second
 

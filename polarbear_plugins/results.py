@@ -135,9 +135,9 @@ class RaceResult:
         """What it costs to run every algorithm until the last timepoint on as many instances."""
         return self.state.full_cost
 
-    def outlook(self) -> Outlook:
-        """Forecast how many more instances would likely settle the open pairs."""
-        return outlook(self.state, self.posterior)
+    def outlook(self, simulations: int | None = None, seed: int = 0) -> Outlook:
+        """Forecast how many more instances would likely settle the open pairs, by simulating how the race goes on."""
+        return outlook(self.state, self.posterior, simulations, seed)
 
     def enter(self, algorithm: Any, **options: Any) -> RaceResult:
         """Let a newcomer in and race on: it catches up on the instances drawn so far first.

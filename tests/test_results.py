@@ -126,7 +126,7 @@ def test_the_forecast_is_about_right_for_a_clear_difference() -> None:
     found = outlook((state := analyze(table([21], 30), replace(SETTINGS, epsilon=0.0))).state, state.posterior)
     assert found.low is not None
     assert found.median is not None
-    assert found.low <= 10
+    assert found.low <= 16  # the next batch
     assert found.median < 60
 
 

@@ -14,6 +14,8 @@ from polarbear_plugins.outlook import outlook
 
 __all__ = ["ProgressView"]
 
+_SIMULATIONS = 40  # a median needs no more, and rounds may be short
+
 
 class ProgressView:
     """Shows where a race stands; silent unless standard error is a terminal.
@@ -74,22 +76,15 @@ class ProgressView:
         self._bar.console.print(Text(says))
 
     def _time_left(self, progress: Progress) -> str:
-        """Forecast from the instances that are likely still needed, at the speed so far; empty if it cannot be told."""
+        """Forecast from the cost that is likely still to come, at the speed so far; empty if it cannot be told."""
         state = progress.state
         spent = state.cost - (self._cost_at_start or 0.0)
         if progress.posterior is None or not spent or state.resolved.all():
             return ""
-        needed = outlook(state, progress.posterior).median
-        if needed is None:
+        cost = outlook(state, progress.posterior, _SIMULATIONS).quantile(0.5, cost=True)
+        if cost is None:
             return ""
-        # As much an instance as in the last round.
-        rounds = state.rounds
-        before = rounds[-2] if len(rounds) > 1 else None
-        drawn = rounds[-1].instances - (before.instances if before else 0)
-        if not drawn:
-            return ""
-        each = (rounds[-1].cost - (before.cost if before else 0.0)) / drawn
-        seconds = needed * each * (time.monotonic() - self._began) / spent
+        seconds = cost * (time.monotonic() - self._began) / spent
         return f"about {_duration(seconds)} left"
 
 

@@ -46,8 +46,8 @@ def plan(
 ) -> None:
     """Say how many instances an experiment takes.
 
-    With RESULT, which is what `polarbear race` or `polarbear analyze` saved with --output, or the journal of a race: how
-    many more instances and how much more cost until every pair is settled, by simulating how the race may go on.
+    With RESULT, which is what `polarbear race` or `polarbear analyze` saved with --output, or the journal of a race:
+    how many more instances and how much more cost until every pair is settled, by simulating how it may go on.
 
     Without it, for a paired test of two algorithms over instances: give two of --effect, --power and --instances, and
     the third is the answer.

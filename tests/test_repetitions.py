@@ -171,7 +171,7 @@ def test_without_variance_the_first_runs_are_enough() -> None:
 @pytest.mark.parametrize("one", [[-1.0, -2.0], [-1.0, 1.0]])
 def test_percent_differences_of_means_that_are_not_positive_are_refused(method: Any, one: list[float]) -> None:
     settings = RepetitionSettings(error=0.1, difference="percent", method=method)
-    with pytest.raises(PolarBearError, match='Percent differences need positive means.*Use difference="simple"'):
+    with pytest.raises(PolarBearError, match=r'Percent differences need positive means.*Use difference="simple"'):
         estimate_difference(one, [1.0, 2.0], settings)
 
 
@@ -206,7 +206,7 @@ def test_bad_values_are_refused() -> None:
         next_runs({"a": []}, settings)
     with pytest.raises(PolarBearError, match="room for the first runs of all algorithms, 3 x 10, got 25"):
         next_runs({"a": [], "b": [], "c": []}, settings)
-    with pytest.raises(PolarBearError, match="reference: there is no algorithm 'z'. There are a, b"):
+    with pytest.raises(PolarBearError, match=r"reference: there is no algorithm 'z'\. There are a, b"):
         next_runs({"a": [], "b": []}, settings, reference="z")
     with pytest.raises(PolarBearError, match="values of 'the second algorithm': expected at least 2, got 1"):
         estimate_difference([1.0, 2.0], [1.0], settings)

@@ -358,7 +358,7 @@ def test_every_command_explains_itself_and_its_options(command: tuple[str, ...],
 
 def test_the_help_lists_every_command() -> None:
     text = succeed("--help")
-    assert set(main.commands) == {"race", "resume", "analyze", "leaderboard", "select", "plugins"}
+    assert set(main.commands) == {"race", "resume", "analyze", "leaderboard", "plan", "select", "plugins"}
     assert all(f"\n  {name} " in text for name in main.commands)
 
 

@@ -133,8 +133,9 @@ class _Simulations:
         weights, seen = state.table.weights, ~np.isnan(state.table.values)
         both = seen[:, :, inside][:, :, self._one] & seen[:, :, inside][:, :, self._other]
         self._drawn = float(weights.sum())
-        self._together = np.maximum(np.einsum("r,rtp->tp", weights, both), 1.0)
         self._unit = _variance(_mean_size(seen, weights))
+        # The prior counts too: a uniform one as half a unit of rankings, which is 2 rankings of two algorithms.
+        self._together = np.einsum("r,rtp->tp", weights, both) + self._unit[:, None] / 2
         self._mean = self._pairs(logs.mean(axis=0))
         deviations = logs - logs.mean(axis=0)
         self._spread = self._pairs(deviations).std(axis=0)

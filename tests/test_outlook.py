@@ -105,6 +105,34 @@ def test_strict_resolution_needs_more_than_crossing_and_a_surer_decision_more_th
     assert median(epsilon=0.2) < median(epsilon=0.1)
 
 
+@pytest.mark.parametrize(("wins", "losses"), [(12, 8), (10, 10), (20, 10), (30, 30)])
+def test_two_algorithms_need_what_an_exact_simulation_says(wins: int, losses: int) -> None:
+    # For one pair at one timepoint the posterior is a beta distribution, and how the race goes on can be told exactly.
+    from scipy.stats import beta
+
+    settings = replace(SETTINGS, alpha=0.99, batch_max=8, draws=4000)
+    rows = [[[1.0, 2.0]]] * wins + [[[2.0, 1.0]]] * losses
+    result = analyze(RankingTable.from_values(rows, algorithms=["a", "b"], timepoints=[10]), settings)
+    assert not result.resolved
+    rng, count = np.random.default_rng(0), 4000
+    truth = rng.beta(1 + wins, 1 + losses, count)
+    won, lost = np.full(count, float(wins)), np.full(count, float(losses))
+    needed, drawn = np.zeros(count), 0
+    while not needed.all():
+        more = rng.binomial(8, truth)
+        won, lost, drawn = won + more, lost + 8 - more, drawn + 8
+        ahead = beta.sf(0.5, 1 + won, 1 + lost)
+        inside = beta.cdf(0.6, 1 + won, 1 + lost) - beta.cdf(0.4, 1 + won, 1 + lost)
+        done = (ahead >= 0.99) | (ahead <= 0.01) | (inside >= 0.99)
+        needed = np.where((needed == 0) & done, drawn, needed)
+    found = result.outlook(4000)
+    assert found.mean == pytest.approx(needed.mean(), rel=0.15)
+    for share in (0.1, 0.25, 0.5, 0.75, 0.9):
+        exact = float(np.quantile(needed, share, method="higher"))
+        assert abs((found.quantile(share) or math.inf) - exact) <= max(16, 0.2 * exact)
+    assert found.instances.std() == pytest.approx(needed.std(), rel=0.15)
+
+
 def test_the_cost_is_that_of_the_runs() -> None:
     # One timepoint at time 10 and two algorithms: every instance costs 20.
     table = RankingTable.from_values([[[1.0, 2.0]]] * 12 + [[[2.0, 1.0]]] * 8, algorithms=["a", "b"], timepoints=[10])

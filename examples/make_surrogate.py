@@ -3,8 +3,8 @@
     python examples/make_surrogate.py FOLDER
 
 It has the columns, ranges, conditions and targets of a scenario of YAHPO Gym and three instances, but a smooth function
-of a few lines instead of a network: every target is a weighted sum of squared distances to an optimum that depends on
-the instance, and falls with the fidelity.  Nothing in it says anything about machine learning.
+of a few lines instead of a network: losses are a weighted sum of squared distances to an optimum that depends on the
+instance, and fall with the fidelity; accuracies and times rise likewise.  Nothing in it says anything about machine learning.
 
 Needs: pip install onnx
 """
@@ -23,6 +23,10 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 INSTANCES = ("101", "102", "103")
+#: Targets that rise towards the optimum and with the fidelity; the others fall.
+RISING = ("acc", "bac", "auc", "f1", "time", "val_accuracy", "val_balanced", "test_balanced")
+#: No sum is larger: the bound of the targets in the statistics.
+WORST = 16.0
 
 
 def number(name: str, lower: float, upper: float, log: bool = False) -> dict[str, Any]:
@@ -97,22 +101,25 @@ def build(folder: Path, scenario: str = "lcbench", seed: int = 0) -> Path:
         for name in categories
     }
     (place / "encoding.json").write_text(json.dumps(encoding))
-    onnx.save(_model([by_name[name] for name in numbers], encoding, len(targets), seed), place / "model.onnx")
+    onnx.save(_model([by_name[name] for name in numbers], encoding, targets, seed), place / "model.onnx")
     _write_statistics(folder, scenario, targets)
     return folder
 
 
-def _model(numbers: list[dict[str, Any]], encoding: dict[str, dict[str, int]], targets: int, seed: int) -> Any:
-    """Distance of the scaled numbers to an optimum, plus an effect of each code; the first category moves the optimum."""
+def _model(numbers: list[dict[str, Any]], encoding: dict[str, dict[str, int]], targets: list[str], seed: int) -> Any:
+    """Distance of the scaled numbers to an optimum that the first category moves, plus an effect of each other one."""
     rng = np.random.default_rng(seed)
     lower, upper = (np.array([entry[key] for entry in numbers], np.float32) for key in ("lower", "upper"))
     first, *others = encoding.values()
+    rising = np.array([name.startswith(RISING) for name in targets])
     constants = {
         "lower": lower,
         "span": upper - lower,
         "optima": rng.uniform(0.1, 0.9, (len(first), len(numbers))).astype(np.float32),
-        "weights": rng.uniform(0.5, 2.0, (len(numbers), targets)).astype(np.float32),
+        "weights": rng.uniform(0.5, 2.0, (len(numbers), len(targets))).astype(np.float32),
         "zero": np.array(0, np.int64),
+        "sign": np.where(rising, -1, 1).astype(np.float32),
+        "offset": np.where(rising, WORST, 0).astype(np.float32),
     }
     # More of a fidelity is better: its optimum lies at the upper bound.
     for column, entry in enumerate(numbers):
@@ -129,13 +136,16 @@ def _model(numbers: list[dict[str, Any]], encoding: dict[str, dict[str, int]], t
     ]
     for place, codes in enumerate(others, start=1):
         constants[f"place{place}"] = np.array(place, np.int64)
-        constants[f"effects{place}"] = rng.uniform(0, 0.3, (len(codes), targets)).astype(np.float32)
+        constants[f"effects{place}"] = rng.uniform(0, 0.3, (len(codes), len(targets))).astype(np.float32)
         nodes += [
             helper.make_node("Gather", ["x_cat", f"place{place}"], [f"codes{place}"], axis=1),
             helper.make_node("Gather", [f"effects{place}", f"codes{place}"], [f"effect{place}"], axis=0),
             helper.make_node("Add", [f"sum{place - 1}", f"effect{place}"], [f"sum{place}"]),
         ]
-    nodes.append(helper.make_node("Identity", [f"sum{len(others)}"], ["output"]))
+    nodes += [
+        helper.make_node("Mul", [f"sum{len(others)}", "sign"], ["signed"]),
+        helper.make_node("Add", ["signed", "offset"], ["output"]),
+    ]
     graph = helper.make_graph(
         nodes,
         "tiny",
@@ -143,7 +153,7 @@ def _model(numbers: list[dict[str, Any]], encoding: dict[str, dict[str, int]], t
             helper.make_tensor_value_info("x_cat", TensorProto.INT32, ["batch_size", len(encoding)]),
             helper.make_tensor_value_info("x_cont", TensorProto.FLOAT, ["batch_size", len(numbers)]),
         ],
-        [helper.make_tensor_value_info("output", TensorProto.FLOAT, ["batch_size", targets])],
+        [helper.make_tensor_value_info("output", TensorProto.FLOAT, ["batch_size", len(targets)])],
         [numpy_helper.from_array(value, name) for name, value in constants.items()],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
@@ -161,7 +171,7 @@ def _write_statistics(folder: Path, scenario: str, targets: list[str]) -> None:
         for instance in INSTANCES:
             for target in targets:
                 rows.writerow([target, "min", 0.0, scenario, instance])
-                rows.writerow([target, "max", 8.0, scenario, instance])
+                rows.writerow([target, "max", WORST, scenario, instance])
 
 
 def main() -> None:

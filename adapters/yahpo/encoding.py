@@ -113,10 +113,11 @@ class Encoder:
             if conditions and not _hold(conditions, configuration):
                 continue
             value: Any = get(name)
-            fits = isinstance(value, kinds) and value is not True and value is not False and lower <= value <= upper
-            if not fits:
+            if not isinstance(value, kinds) or value is True or value is False:
                 return False
-            numbers[place] = value
+            if not lower <= value <= upper:  # type: ignore[operator]
+                return False
+            numbers[place] = value  # type: ignore[call-overload]
             written += 1
         for name, place, conditions, choices in self._categories:
             if conditions and not _hold(conditions, configuration):

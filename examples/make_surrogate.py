@@ -4,7 +4,7 @@
 
 It has the columns, ranges, conditions and targets of a scenario of YAHPO Gym and three instances, but a smooth function
 of a few lines instead of a network: losses are a weighted sum of squared distances to an optimum that depends on the
-instance, and fall with the fidelity; accuracies and times rise likewise.  Nothing in it says anything about machine learning.
+instance, and fall with the fidelity; accuracies and times rise likewise.  It says nothing about machine learning.
 
 Needs: pip install onnx
 """

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import pickle
@@ -8,7 +7,6 @@ import shutil
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -28,30 +26,14 @@ yahpo = pytest.importorskip("polarbear_plugins.adapters.yahpo")
 from polarbear_plugins.adapters.yahpo.files import names_near, read_space, read_statistics  # noqa: E402
 from polarbear_plugins.adapters.yahpo.lists import LISTS  # noqa: E402
 
-ROOT = Path(__file__).parent.parent
 REAL = ("lcbench", "iaml_glmnet", "rbv2_rpart", "rbv2_xgboost")
 LINEAR = {"cost": 1.0, "kernel": "linear", "num.impute.selected.cpo": "impute.mean", "tolerance": 0.01}
 FULL = {"trainsize": 1.0, "repl": 10}
 
 
-def made(folder: Path) -> ModuleType:
-    """The example that makes tiny surrogates, after it made some."""
-    spec = importlib.util.spec_from_file_location("make_surrogate", ROOT / "examples" / "make_surrogate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for scenario in module.SPACES:
-        module.build(folder, scenario)
-    return module
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of yahpo_data with two tiny surrogates."""
-    folder = tmp_path_factory.mktemp("yahpo_data")
-    made(folder)
-    return folder
+@pytest.fixture
+def tiny(tiny_yahpo: Path) -> Path:
+    return tiny_yahpo
 
 
 @pytest.fixture
@@ -72,8 +54,8 @@ def suite(name: str, **options: object) -> Any:
 
 
 def problem(name: str, **options: object) -> Any:
-    made = suite(name, **options)
-    return made.build(next(made.identities(0)))
+    drawn = suite(name, **options)
+    return drawn.build(next(drawn.identities(0)))
 
 
 # --- values
@@ -226,9 +208,9 @@ def test_without_data_the_message_says_what_to_download(monkeypatch: pytest.Monk
 
 
 def test_absent_entries_of_a_list_are_named(tiny: Path) -> None:
-    with pytest.warns(PolarBearWarning, match=r"17 are not in .*nb301-CIFAR10.*rbv2_xgboost-40499"):
-        with pytest.raises(InvalidInputError, match="no instance"):  # the tiny one has others
-            suite("yahpo-so", data=tiny)
+    named = pytest.warns(PolarBearWarning, match=r"17 are not in .*nb301-CIFAR10.*rbv2_xgboost-40499")
+    with named, pytest.raises(InvalidInputError, match="no instance"):  # the tiny one has others
+        suite("yahpo-so", data=tiny)
 
 
 def test_a_list_without_any_surrogate_is_refused(own: Path) -> None:
@@ -346,8 +328,8 @@ LC = {
 
 
 @given(seed=st.integers(0, 2**31))
-def test_only_what_counts_reaches_the_surrogate(seed: int, tiny: Path) -> None:
-    surrogate = yahpo.load_surrogate("rbv2_svm", tiny)
+def test_only_what_counts_reaches_the_surrogate(seed: int, tiny_yahpo: Path) -> None:
+    surrogate = yahpo.load_surrogate("rbv2_svm", tiny_yahpo)
     drawn = surrogate.space.sample(np.random.default_rng(seed))
     spare = {"degree": 3, "gamma": 7.0}
     inactive = {name: value for name, value in spare.items() if name not in drawn}
@@ -516,9 +498,7 @@ def test_files_of_different_scenarios_do_not_go_together(own: Path) -> None:
         ("encoding.json", lambda data: data.pop("task_id"), "no code for task_id"),
     ],
 )
-def test_files_that_say_nonsense_are_refused(
-    own: Path, file: str, change: Callable[[Any], None], message: str
-) -> None:
+def test_files_that_say_nonsense_are_refused(own: Path, file: str, change: Callable[[Any], None], message: str) -> None:
     _edit(own / "rbv2_svm" / file, change)
     with pytest.raises(SourceError, match=message):
         suite("yahpo:rbv2_svm", data=own)

@@ -155,18 +155,16 @@ def test_spaces_and_budgets_are_those_of_the_paper(real: Path, scenario: str) ->
 def test_every_scenario_encodes_what_its_space_draws(real: Path, scenario: str) -> None:
     surrogate = yahpo.load_surrogate(scenario, real)
     full = {name: parameter.upper for name, parameter in surrogate.fidelities.items()}
-    empty = surrogate.at(surrogate.instances[0], full)
+    description = surrogate.description
     rng = np.random.default_rng(3)
-    for _ in range(30):
-        drawn = surrogate.space.sample(rng)
-        rows = surrogate._encoder.encode(drawn, empty)
-        description = surrogate.description
-        for name, code in zip(description.categories, rows.codes, strict=True):
+    drawn = [surrogate.space.sample(rng) for _ in range(30)]
+    codes, numbers = surrogate.encode(drawn, surrogate.instances[0], full)
+    for row, configuration in enumerate(drawn):
+        for name, code in zip(description.categories, codes[row], strict=True):
             # Only what counts has a code other than that of #na#.
-            assert (code != 0) == (name in drawn or name == description.instance_column)
-        for name, number in zip(description.numbers, rows.numbers, strict=True):
-            expected = {**drawn, **full}.get(name, 0.0)
-            assert number == expected
+            assert (code != 0) == (name in configuration or name == description.instance_column)
+        expected = [{**configuration, **full}.get(name, 0.0) for name in description.numbers]
+        np.testing.assert_array_equal(numbers[row], np.array(expected, dtype=np.float32))
 
 
 def test_the_lists_are_those_of_the_data(real: Path) -> None:

@@ -352,7 +352,7 @@ def test_a_benchmark_set_races_and_may_have_its_instance_set(tiny_yahpo: Path) -
         workers=0,
     )
     assert result.state.table.instances == ("rbv2_svm-102-acc-memory",)
-    assert not result.failures if hasattr(result, "failures") else True
+    assert not result.failures
 
 
 def test_what_is_no_benchmark_set_is_refused(tiny_yahpo: Path) -> None:

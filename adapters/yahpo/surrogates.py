@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polarbear_plugins.adapters.yahpo.encoding import NOT_ACTIVE, Encoder, Inactive, Rows
 from polarbear_plugins.adapters.yahpo.files import (
@@ -85,34 +86,6 @@ class Surrogate:
         self._inputs: tuple[str, str] = ("", "")
         self._output: list[str] = []
 
-    def at(self, instance: str, fidelities: Mapping[str, Value]) -> Rows:
-        """Fill the rows of an instance and fidelities, for :meth:`predict_rows`.
-
-        :raises InvalidInputError: there is no such instance, or a fidelity is missing, unknown or out of range.
-        """
-        self.check_instance(instance)
-        for name, parameter in self.fidelities.items():
-            if name not in fidelities:
-                raise InvalidInputError(
-                    f"{self.scenario}: the fidelity {name!r} is missing; expected {parameter}. "
-                    "Without it the surrogate would take 0."
-                )
-            if not parameter.accepts(fidelities[name]):
-                raise InvalidInputError(
-                    f"{self.scenario}: the fidelity {name!r} is {short(fidelities[name])}; expected {parameter}."
-                )
-        unknown = [name for name in fidelities if name not in self.fidelities]
-        if unknown:
-            raise InvalidInputError(
-                f"{self.scenario}: there is no fidelity {unknown[0]!r}. {names_near(unknown[0], list(self.fidelities))}"
-            )
-        rows = Rows(self._empty.codes.copy(), self._empty.numbers.copy())
-        if self.description.instance_column is not None:
-            rows.codes[self._categories[self.description.instance_column]] = self._instance_codes[instance]
-        for name, value in fidelities.items():
-            rows.numbers[self._numbers[name]] = float(value)
-        return rows
-
     def predict(
         self,
         configurations: Sequence[Configuration],
@@ -135,13 +108,24 @@ class Surrogate:
         -------
         values[configuration, target]
         """
+        return self._run(*self.encode(configurations, instance, fidelities, inactive))
+
+    def encode(
+        self,
+        configurations: Sequence[Configuration],
+        instance: str,
+        fidelities: Mapping[str, Value],
+        inactive: Inactive = "refuse",
+    ) -> tuple[NDArray[np.int32], Float32Array]:
+        """Make the two arrays that :meth:`predict` hands to the session: codes of categories, and numbers."""
         key = instance, *fidelities.items()
         empty = self._filled.get(key)
         if empty is None:
             if len(self._filled) >= _MOST_FILLED:
                 self._filled.clear()
-            empty = self._filled[key] = self.at(instance, fidelities)
-        return self.predict_rows(self._encoder.encode(each, empty, inactive) for each in configurations)
+            empty = self._filled[key] = self._at(instance, fidelities)
+        encode = self._encoder.encode
+        return _arrays([encode(each, empty, inactive) for each in configurations])
 
     def predict_complete(self, configurations: Sequence[Configuration], inactive: Inactive = "refuse") -> Float32Array:
         """:meth:`predict` for configurations that hold their instance and fidelities, as yahpo_gym takes them."""
@@ -155,20 +139,8 @@ class Surrogate:
                 raise InvalidInputError(
                     f"{self.scenario}: the instance {column!r} is missing; one of {', '.join(self.instances[:3])}, ..."
                 )
-            encoded.append(self._encoder.encode(rest, self.at(str(instance), fidelities), inactive))
-        return self.predict_rows(encoded)
-
-    def predict_rows(self, encoded: Iterable[Rows]) -> Float32Array:
-        """Predict all targets of rows, in one batch."""
-        if self._session is None:
-            self.open()
-        pairs = list(encoded)
-        if not pairs:
-            return np.empty((0, len(self.targets)), dtype=np.float32)
-        codes = np.array([rows.codes for rows in pairs], dtype=np.int32)
-        numbers = np.array([rows.numbers for rows in pairs], dtype=np.float32)
-        values: Float32Array = self._session.run(self._output, {self._inputs[0]: codes, self._inputs[1]: numbers})[0]
-        return values
+            encoded.append(self._encoder.encode(rest, self._at(str(instance), fidelities), inactive))
+        return self._run(*_arrays(encoded))
 
     def check_instance(self, instance: str) -> None:
         """Refuse an instance that there is not, and name the near ones."""
@@ -216,6 +188,42 @@ class Surrogate:
     def __repr__(self) -> str:
         return f"Surrogate({self.scenario!r}, {len(self.instances)} instances, {str(self.folder)!r})"
 
+    def _at(self, instance: str, fidelities: Mapping[str, Value]) -> Rows:
+        """Fill the columns of an instance and fidelities in otherwise empty rows.
+
+        :raises InvalidInputError: there is no such instance, or a fidelity is missing, unknown or out of range.
+        """
+        self.check_instance(instance)
+        for name, parameter in self.fidelities.items():
+            if name not in fidelities:
+                raise InvalidInputError(
+                    f"{self.scenario}: the fidelity {name!r} is missing; expected {parameter}. "
+                    "Without it the surrogate would take 0."
+                )
+            if not parameter.accepts(fidelities[name]):
+                raise InvalidInputError(
+                    f"{self.scenario}: the fidelity {name!r} is {short(fidelities[name])}; expected {parameter}."
+                )
+        unknown = [name for name in fidelities if name not in self.fidelities]
+        if unknown:
+            raise InvalidInputError(
+                f"{self.scenario}: there is no fidelity {unknown[0]!r}. {names_near(unknown[0], list(self.fidelities))}"
+            )
+        rows = Rows(self._empty.codes.copy(), self._empty.numbers.copy())
+        if self.description.instance_column is not None:
+            rows.codes[self._categories[self.description.instance_column]] = self._instance_codes[instance]
+        for name, value in fidelities.items():
+            rows.numbers[self._numbers[name]] = float(value)
+        return rows
+
+    def _run(self, codes: NDArray[np.int32], numbers: Float32Array) -> Float32Array:
+        if self._session is None:
+            self.open()
+        if not len(codes):
+            return np.empty((0, len(self.targets)), dtype=np.float32)
+        values: Float32Array = self._session.run(self._output, {self._inputs[0]: codes, self._inputs[1]: numbers})[0]
+        return values
+
     def _check_columns(self, complete: ConfigurationSpace, encoding: Mapping[str, Mapping[str, int]]) -> None:
         """Refuse files that do not belong together."""
         folder, description = self.folder / self.scenario, self.description
@@ -259,6 +267,11 @@ def load_surrogate(scenario: str, data: str | Path | None = None) -> Surrogate:
     # A file that changes makes another surrogate.  Sessions must not be shared with a process that was forked.
     stamps = tuple((file.stat().st_mtime_ns, file.stat().st_size) if file.is_file() else None for file in files)
     return _loaded(folder.resolve(), scenario, os.getpid(), stamps)
+
+
+def _arrays(encoded: Sequence[Rows]) -> tuple[NDArray[np.int32], Float32Array]:
+    codes = np.array([rows.codes for rows in encoded], dtype=np.int32)
+    return codes, np.array([rows.numbers for rows in encoded], dtype=np.float32)
 
 
 @functools.lru_cache(maxsize=32)

@@ -410,6 +410,8 @@ def test_wrong_options_are_refused(tiny: Path, options: dict[str, object], messa
     ("change", "message"),
     [
         ({"batch_size": 8}, r"'batch_size' is 8; expected Integer\(lower=16, upper=512"),
+        ({"batch_size": 513}, "'batch_size' is 513"),
+        ({"momentum": 1.5}, "'momentum' is 1.5"),
         ({"batch_size": 64.5}, "'batch_size' is 64.5"),
         ({"batch_size": True}, "'batch_size' is True"),
         ({"momentum": math.nan}, "'momentum' is nan"),

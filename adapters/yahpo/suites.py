@@ -16,6 +16,7 @@ from polarbear_plugins.adapters.yahpo.lists import LISTS, Entry
 from polarbear_plugins.adapters.yahpo.problems import AXES, Axis, Predictor, YahpoObjectivesProblem, YahpoProblem
 from polarbear_plugins.adapters.yahpo.surrogates import load_surrogate
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
+from polarbear_plugins.extras import require
 from polarbear_plugins.options import Reader
 from polarbear_plugins.problems import Identity
 from polarbear_plugins.validation import as_whole_number, short
@@ -77,11 +78,13 @@ class YahpoSuite:
         return build_problem(identity, surrogate, read_statistics(self.folder), self.axis, self.inactive)
 
     def check(self) -> None:
-        """Open every surrogate, so that a damaged one is found before a race begins rather than in each run."""
+        """Open every surrogate, so that what is damaged or missing is found before a race begins, not in each run."""
         for scenario in dict.fromkeys(scenario for scenario, _, _ in self.entries):
             load_surrogate(scenario, self.folder).open()
         for entry in self.entries:
             self.build(identity_of(*entry))
+        if any(len(targets) > 1 for _, _, targets in self.entries):
+            require("moocore", extra="yahpo", who="The hypervolume of several targets")
 
     def _one_each(self, scenarios: Iterable[str]) -> list[Entry]:
         return [next(entry for entry in self.entries if entry[0] == scenario) for scenario in scenarios]

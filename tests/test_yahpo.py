@@ -206,7 +206,7 @@ def test_without_data_the_message_says_what_to_download(monkeypatch: pytest.Monk
 
 
 def test_absent_entries_of_a_list_are_named(tiny: Path) -> None:
-    named = pytest.warns(PolarBearWarning, match=r"17 are not in .*nb301-CIFAR10.*rbv2_xgboost-40499")
+    named = pytest.warns(PolarBearWarning, match=r"17 of them have no surrogate in .*nb301-CIFAR10.*rbv2_xgboost-40499")
     with named, pytest.raises(InvalidInputError, match="no instance"):  # the tiny one has others
         suite("yahpo-so", data=tiny)
 
@@ -218,11 +218,11 @@ def test_a_list_without_any_surrogate_is_refused(own: Path) -> None:
 
 
 def test_the_lists_run_on_what_is_there(real: Path) -> None:
-    with pytest.warns(PolarBearWarning, match="11 are not in"):
+    with pytest.warns(PolarBearWarning, match="11 of them have no surrogate"):
         single = suite("yahpo-so", data=real)
     assert (len(single.entries), len(single.absent), single.budget) == (9, 11, 100)
     assert {entry[0] for entry in single.absent} == {"nb301", "rbv2_glmnet", "rbv2_ranger", "rbv2_super"}
-    with pytest.warns(PolarBearWarning, match="14 are not in"):
+    with pytest.warns(PolarBearWarning, match="14 of them have no surrogate"):
         several = suite("yahpo-mo", data=real)
     names = [identity.name for identity in several.identities(1)]
     assert len(set(names)) == len(names) == 11

@@ -133,8 +133,8 @@ def suite_of_list(
         )
     if absent and multiprocessing.parent_process() is None:  # once is enough, workers need not repeat it
         warnings.warn(
-            f"The suite {name!r} has {len(LISTS[name])} entries; {len(absent)} of them have no surrogate in {folder} and "
-            f"are left out: {listed}.",
+            f"The suite {name!r} has {len(LISTS[name])} entries; {len(absent)} of them have no surrogate in {folder} "
+            f"and are left out: {listed}.",
             PolarBearWarning,
             stacklevel=2,
         )

@@ -445,6 +445,10 @@ def test_fidelities_are_neither_missing_nor_out_of_range(tiny: Path) -> None:
             surrogate.predict_complete([{**complete, **change}])
     with pytest.raises(InvalidInputError, match="instance 'OpenML_task_id' is missing"):
         surrogate.predict_complete([{**LC, "epoch": 3}])
+    surrogate.predict([LC], "101", {"epoch": 1})
+    for wrong in (True, [3], "3", None):
+        with pytest.raises(InvalidInputError, match="fidelity 'epoch' is"):
+            surrogate.predict([LC], "101", {"epoch": wrong})
     with pytest.raises(InvalidInputError, match="no fidelity 'trainsize'"):
         surrogate.predict([LC], "101", {"epoch": 3, "trainsize": 1.0})
     with pytest.raises(InvalidInputError, match="no instance '999'"):

@@ -118,8 +118,12 @@ class Surrogate:
         inactive: Inactive = "refuse",
     ) -> tuple[NDArray[np.int32], Float32Array]:
         """Make the two arrays that :meth:`predict` hands to the session: codes of categories, and numbers."""
-        key = instance, *fidelities.items()
-        empty = self._filled.get(key)
+        # With the types, since True is the same key as 1.
+        key = instance, *fidelities.items(), *map(type, fidelities.values())
+        try:
+            empty = self._filled.get(key)
+        except TypeError:  # a list or the like, which is refused below
+            empty = None
         if empty is None:
             if len(self._filled) >= _MOST_FILLED:
                 self._filled.clear()

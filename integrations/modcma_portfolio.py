@@ -9,6 +9,7 @@ import itertools
 import json
 import math
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, RunWarning
 from polarbear_plugins.extras import require
 from polarbear_plugins.hookspecs import hookimpl
 from polarbear_plugins.options import Reader, flag, read_options
@@ -66,6 +67,7 @@ _EDGE = 5.0  # of modcma's box, [-5, 5] in each dimension
 _NO_END = 2**62  # evaluations: modcma's own budget stops early or late, so we count
 # modcma's repelling restarts need the volume of the box, and 10^309 is no number any more: they draw for hours.
 _TOO_LARGE_TO_REPEL = 309
+_NOT_REPEATABLE = ("PSR",)  # seen with modcma 1.2.0: from the third generation on, whatever the seed
 
 # The random numbers of modcma are those of the process.
 _ONE_AT_A_TIME = threading.Lock()
@@ -95,6 +97,13 @@ class ModularCMAES:
         as_name(self.name, "name of an algorithm")
         as_axis(self.axis)
         object.__setattr__(self, "configuration", _checked({**_PAPER, **self.configuration}))
+        if self.configuration["ssa"] in _NOT_REPEATABLE:
+            warnings.warn(
+                f"{self.name!r}: modcma's step size adaptation {self.configuration['ssa']} reads memory that it never "
+                "set, so about one run in two hundred cannot be repeated with its seed.",
+                RunWarning,
+                stacklevel=3,
+            )
 
     def run(self, problem: Problem, horizon: float, seed: int, /) -> Trajectory:
         """Run until the horizon; all random numbers derive from the seed, whatever ran before in this process."""

@@ -174,6 +174,7 @@ class RaceResult:
                         times=grid[:watched],
                         best=best[:watched],
                         horizon=float(grid[watched - 1]),
+                        incumbent=True,  # the data may have been such
                     )
 
     def summary(self) -> pd.DataFrame:

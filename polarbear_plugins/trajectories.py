@@ -35,6 +35,9 @@ class Trajectory:
         leaves the best value as it was; ``inf`` for a run that has nothing yet.
     horizon
         How far the run was watched; by default until its last time.
+    incumbent
+        ``best`` is the value of what the run would return, chosen by another value than this one, such as the test
+        loss of the model with the best validation loss.  It may grow; ``nan`` means nothing then.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class Trajectory:
         times: ArrayLike,
         best: ArrayLike,
         horizon: float | None = None,
+        incumbent: bool = False,
     ) -> None:
         algorithm = as_name(algorithm, "algorithm of a trajectory")
         instance = as_name(instance, f"instance of a trajectory of {algorithm!r}")
@@ -67,7 +71,7 @@ class Trajectory:
         values = as_vector(best, f"{who}: best")
         _check_pairs(clock, values, who)
         check_times(clock, who)
-        values = _check_best(values, clock, who)
+        values = _check_incumbent(values, who) if incumbent else _check_best(values, clock, who)
         if horizon is None:
             if not clock.size:
                 raise InvalidInputError(f"{who} is empty: say with horizon= how long it was watched.")
@@ -172,7 +176,10 @@ class Trajectory:
 def _rebuilt(
     algorithm: str, instance: str, seed: int, times: FloatArray, best: FloatArray, horizon: float
 ) -> Trajectory:
-    return Trajectory(algorithm=algorithm, instance=instance, seed=seed, times=times, best=best, horizon=horizon)
+    # Its values were checked when it was made, as the best so far or as an incumbent's.
+    return Trajectory(
+        algorithm=algorithm, instance=instance, seed=seed, times=times, best=best, horizon=horizon, incumbent=True
+    )
 
 
 def best_at(trajectory: Trajectory, timepoints: ArrayLike) -> FloatArray:
@@ -196,6 +203,13 @@ def sample_staircase(trajectory: Trajectory, timepoints: FloatArray) -> FloatArr
 def _check_pairs(times: FloatArray, values: FloatArray, who: str) -> None:
     if times.size != values.size:
         raise InvalidInputError(f"{who}: {times.size} times but {values.size} values; they go in pairs.")
+
+
+def _check_incumbent(values: FloatArray, who: str) -> FloatArray:
+    absent = np.isnan(values)
+    if absent.any():
+        raise InvalidInputError(f"{who}: an incumbent has a value, got nan at position {int(np.argmax(absent))}.")
+    return values
 
 
 def _check_best(best: FloatArray, times: FloatArray, who: str) -> FloatArray:

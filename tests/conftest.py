@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import hypothesis
+import numpy as np
 import pytest
 
 import polarbear_plugins
@@ -70,3 +72,47 @@ def tiny_yahpo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for scenario in module.SPACES:
         module.build(folder, scenario)
     return folder
+
+
+@pytest.fixture
+def write_study(tmp_path: Path) -> Callable[..., Path]:
+    """Write a study as Bayesmark does into a database in a temporary folder; returns its file in eval/."""
+    folder = tmp_path / "db"
+
+    def write(
+        optimizer: str,
+        function: str,
+        visible: object,
+        generalization: object = None,
+        *,
+        seconds: tuple[object, object, object] | None = None,
+        log: str | None = None,
+        signature: tuple[float, ...] = (),
+    ) -> Path:
+        for name in ("derived", "eval", "log", "suggest_log", "time"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        uuid = f"{len(list((folder / 'eval').iterdir())):032x}"
+        classifier, data, metric = function.split("_")
+        arguments = {"--uuid": uuid, "--opt": optimizer, "--classifier": classifier, "--data": data, "--metric": metric}
+        meta = {"args": {**arguments, "opt_rev": "1.0", "rev": "abc"}, "signature": [[{}] * len(signature), signature]}
+
+        def save(key: str, **variables: object) -> Path:
+            arrays = {name: np.asarray(values, dtype=float) for name, values in variables.items()}
+            dims = [["iter"], ["iter", "suggestion"]]
+            content = {
+                name: {"dims": dims[array.ndim - 1], "attrs": {}, "data": array.tolist()}
+                for name, array in arrays.items()
+            }
+            path = folder / key / f"{uuid}.json"
+            path.write_text(json.dumps({"meta": meta, "data": {"coords": {}, "attrs": {}, "data_vars": content}}))
+            return path
+
+        if seconds is not None:
+            save("time", **dict(zip(("suggest", "eval", "observe"), seconds, strict=True)))
+        if log is not None:
+            (folder / "log" / f"{uuid}.log").write_text(log)
+        return save(
+            "eval", _visible_to_opt=visible, generalization=visible if generalization is None else generalization
+        )
+
+    return write

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from numpy.typing import ArrayLike
 
 from polarbear_plugins import RaceSettings, race
-from polarbear_plugins.errors import InvalidInputError, MissingExtraError, PolarBearError
+from polarbear_plugins.errors import InvalidInputError, MissingExtraError, PolarBearError, RunWarning
 from polarbear_plugins.integrations import modcma_portfolio as module
 from polarbear_plugins.plugins import Plugins
 from polarbear_plugins.problems import Algorithm, GivenProblem, Identity
@@ -447,7 +448,18 @@ def test_every_module_of_modcma_can_be_chosen(library: Any) -> None:
     grid = {key: list(values) for key, values in library.get_all_module_options().items()}
     budget = {"budget": 5000}
     for key, values in grid.items():
-        for algorithm in module.modcma_portfolio({key: values, **budget}):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            algorithms = module.modcma_portfolio({key: values, **budget})
+        assert [warning.category for warning in caught] == [RunWarning] * (key == "ssa"), key
+        for algorithm in algorithms:
             run = algorithm.run(Box(), 300, 1)
             assert run.times[0] == 1
-            assert algorithm.run(Box(), 300, 1) == run, algorithm.name
+            if algorithm.configuration["ssa"] != "PSR":  # of which modcma cannot repeat every run
+                assert algorithm.run(Box(), 300, 1) == run, algorithm.name
+
+
+@needs_modcma
+def test_what_modcma_cannot_repeat_is_said() -> None:
+    with pytest.warns(RunWarning, match="'mine': modcma's step size adaptation PSR .* cannot be repeated"):
+        module.ModularCMAES("mine", {"ssa": "PSR"})

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import itertools
 import json
 import math
@@ -23,7 +22,6 @@ from optuna.trial import Trial, TrialState, create_trial  # noqa: E402
 
 from polarbear_plugins import PolarBearError  # noqa: E402
 from polarbear_plugins.errors import PolarBearWarning  # noqa: E402
-from polarbear_plugins.integrations import optuna_pruner  # noqa: E402
 from polarbear_plugins.integrations.optuna_pruner import PolarBearPruner, report  # noqa: E402
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -575,26 +573,8 @@ except ImportError as problem:
 
 
 def test_the_example_runs_and_saves_evaluations(root: Path) -> None:
+    pytest.importorskip("sklearn")
     example = [sys.executable, "-W", "error", str(root / "examples" / "optuna_pruner.py"), "--quick"]
     done = subprocess.run(example, capture_output=True, text=True, check=True)
-    assert "fewer evaluations" in done.stdout
-
-
-def test_the_hub_package_is_the_pruner(root: Path) -> None:
-    folder = root / "hub" / "pruners" / "polarbear"
-    spec = importlib.util.spec_from_file_location("hub_package", folder / "__init__.py")
-    package = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(package)
-    assert package.PolarBearPruner is PolarBearPruner
-    front = (folder / "README.md").read_text().split("---")[1]
-    for key in ("author", "title", "description", "tags", "optuna_versions", "license"):
-        assert f"\n{key}:" in front
-    assert (folder / "LICENSE").read_text() == (root / "LICENSE").read_text()
-
-
-def test_the_hub_example_runs_with_the_package_beside_it(root: Path) -> None:
-    example = (root / "hub" / "pruners" / "polarbear" / "example.py").read_text()
-    download = 'optunahub.load_module("pruners/polarbear")'
-    assert download in example
-    code = example.replace("import optunahub\n", "").replace(download, "installed")
-    exec(compile(code, "example.py", "exec"), {"installed": optuna_pruner})  # noqa: S102 - our own
+    assert "% fewer fits" in done.stdout
+    assert done.stdout.count("C 12.5, gamma 0.0551") == 2  # the choice is the same

@@ -3,6 +3,7 @@ from __future__ import annotations
 import multiprocessing
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -298,7 +299,12 @@ def test_the_result_is_read_without_the_sampler(tmp_path: Path) -> None:
 def work(kind: str, folder: str, candidates: Any) -> None:
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     study = create(storage_of(kind, folder), candidates=candidates, n_candidates=4)
-    study.optimize(objective, n_trials=12)
+
+    def slow(trial: Any) -> float:
+        time.sleep(0.05)  # of trials that take no time, one that is kept waiting soon looks abandoned
+        return objective(trial)
+
+    study.optimize(slow, n_trials=12)
 
 
 @pytest.mark.parametrize(("kind", "candidates"), [("sqlite", CANDIDATES), ("journal", CANDIDATES), ("journal", None)])
@@ -320,8 +326,7 @@ def test_four_processes_share_a_race(kind: str, candidates: Any, tmp_path: Path)
     done = cells(study)
     # Each process may begin one more trial while another one does the last that the race needs.
     over = race_result(study).stopped == "resolved"
-    # An objective that takes no time makes claims collide as often as they ever will: up to 2 of 48 were seen.
-    assert len(done) - len(set(done)) <= (4 if over else 3)
+    assert len(done) - len(set(done)) <= (4 if over else 1)
 
 
 def test_a_pruner_that_hides_trials_does_no_harm() -> None:

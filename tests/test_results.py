@@ -150,3 +150,9 @@ def test_crossing_resolution_needs_fewer_instances_than_strict() -> None:
 
 def test_a_forecast_reads_as_a_sentence() -> None:
     assert "more instances (80 % interval" in str(analyze(table([12], 20), SETTINGS).outlook())
+
+
+def test_values_that_grow_are_analyzed_and_given_again() -> None:
+    table = RankingTable.from_values([[[1.0, 2.0], [3.0, 1.0]]], algorithms=["csa", "msr"], timepoints=[1, 2])
+    result = analyze(table, RaceSettings(seed=1))
+    assert [run.best.tolist() for run in result.trajectories()] == [[1, 3], [2, 1]]

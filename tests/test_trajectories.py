@@ -335,3 +335,17 @@ def test_times_and_values_that_mean_nothing_are_refused(times: object, best: obj
 def test_names_seeds_and_horizons_that_mean_nothing_are_refused(more: dict[str, object], message: str) -> None:
     with pytest.raises(PolarBearError, match=message):
         run(**{"times": [1, 2], "best": [5, 4], **more})
+
+
+def test_the_value_of_an_incumbent_may_grow_and_survives_copies() -> None:
+    made = run([1, 2, 3], [5.0, 2.0, 4.0], incumbent=True)
+    assert best_at(made, [1, 2, 3]).tolist() == [5, 2, 4]
+    assert copy.copy(made) == made
+    assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301 - our own
+
+
+def test_an_incumbent_without_a_value_is_refused() -> None:
+    with pytest.raises(
+        PolarBearError, match="trajectory of 'csa' on 'f1': an incumbent has a value, got nan at position 1"
+    ):
+        run([1, 2], [5.0, NAN], incumbent=True)

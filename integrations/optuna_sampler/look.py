@@ -137,11 +137,15 @@ class Look:
         else:
             self.cells.setdefault(where, []).append(best)
 
+    def is_done(self, cell: tuple[str, int]) -> bool:
+        """Tell whether a candidate has a finished run on the instance at a place."""
+        return bool(self.instances) and (cell[0], self.instances[cell[1]]) in self.cells
+
     def is_stale(self, cell: tuple[str, int]) -> bool:
         """Tell whether so many later trials have ended that whoever claimed the cell is probably gone."""
         running = sum(len(numbers) for numbers in self.claims.values())
         claimed = max(self.claims.get(cell, [-1]))
-        return sum(number > claimed for number in self._numbers) >= 8 + 3 * running
+        return sum(number > claimed for number in self._numbers) >= 16 + 4 * running
 
     def least_done(self, progress: Progress) -> list[tuple[str, int]]:
         """Cells of the survivors, those with the fewest runs first: for trials that the race does not need."""

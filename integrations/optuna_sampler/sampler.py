@@ -184,10 +184,11 @@ class PolarBearSampler(BaseSampler):
             cell, alone = self._choose(study, trial, look)
             study._storage.set_trial_system_attr(trial._trial_id, CELL, cell)
             look = Look.at(study, self.rules)
-            rivals = look.claims.get((cell["candidate"], cell["instance"]), [])
             if not alone:
                 return
-            if not any(rival < trial.number or rival in look.sure for rival in rivals if rival != trial.number):
+            where = cell["candidate"], cell["instance"]
+            rivals = [number for number in look.claims.get(where, ()) if number != trial.number]
+            if not look.is_done(where) and not any(rival < trial.number or rival in look.sure for rival in rivals):
                 study._storage.set_trial_system_attr(trial._trial_id, CELL, cell | {"sure": True})
                 return
 
@@ -218,13 +219,13 @@ class PolarBearSampler(BaseSampler):
         ahead = [
             cell
             for cell in progress.ahead(len(look.instances), waiting)
-            if cell not in taken and (cell[0], look.instances[cell[1]]) not in look.cells
+            if cell not in taken and not look.is_done(cell)
         ]
         if ahead and not stuck:
             return new_cell(*ahead[number % min(len(ahead), 8)]), True
-        if progress.newcomers and not stuck:
+        if not names and not stuck and not progress.over:
             self._founding[trial._trial_id] = self._ask_base(look, progress)
-            return new_cell(f"t{number}", 0, founder=progress.round), False
+            return new_cell(f"t{number}", 0, founder=progress.round + (not progress.newcomers)), False
         return new_cell(*(stuck or open_cells or look.least_done(progress))[0]), False
 
     def _ask_base(self, look: Look, progress: Progress) -> Any:

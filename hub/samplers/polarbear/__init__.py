@@ -1,0 +1,5 @@
+"""PolarBearSampler of polarbear-plugins, for OptunaHub."""
+
+from polarbear_plugins.integrations.optuna_sampler import PolarBearSampler, likely_best, race_result
+
+__all__ = ["PolarBearSampler", "likely_best", "race_result"]

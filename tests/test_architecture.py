@@ -14,16 +14,17 @@ LAYERS = [
     {"errors"},
     {"validation", "extras"},
     {"options", "distributions"},
-    {"timepoints"},
+    {"timepoints", "hypervolume"},
     {"trajectories"},
     {"recording"},
     {"ranks"},
     {"rankings"},
     {"random_baseline", "bootstrap"},
     {"leaderboard"},
-    {"streams", "long_form", "naming", "win_shares", "virtual_algorithms", "anytime"},
+    {"streams", "long_form", "naming", "win_shares", "virtual_algorithms", "anytime", "mean_ranks"},
     {"spaces"},
     {"problems"},
+    {"charges"},
     {"hookspecs"},
     {"plugins"},
     {"testing"},
@@ -56,7 +57,19 @@ LAYERS = [
 LEVEL = {module: level for level, layer in enumerate(LAYERS) for module in layer}
 FOLDERS = {"polarbear_plugins": "polarbear_plugins", "adapters": "polarbear_plugins.adapters"}
 FOLDERS["integrations"] = "polarbear_plugins.integrations"
-HEAVY = {"pymc", "optuna", "ioh", "modcma", "matplotlib", "pandas", "scipy", "onnxruntime", "distributed", "pyarrow"}
+HEAVY = {
+    "pymc",
+    "optuna",
+    "ioh",
+    "modcma",
+    "matplotlib",
+    "pandas",
+    "scipy",
+    "onnxruntime",
+    "distributed",
+    "pyarrow",
+    "moocore",
+}
 
 
 def _modules(root: Path) -> Iterator[tuple[str, ast.Module]]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.ufg_witness import Bits, Family, Flags, find_witnesses, has_own_marks
+from polarbear_plugins.bit_relations import Flags, Places, Words, any_bit
+from polarbear_plugins.ufg_witness import Columns, Family, Orders, find_witnesses, has_own_marks, join
 from polarbear_plugins.validation import FloatArray
 
 __all__ = ["SetSums", "estimate_candidates", "largest_size", "sample_sums", "sum_over_sets", "weight_by_size"]
@@ -65,44 +66,47 @@ def largest_size(weights: FloatArray, least_total: float, tolerance: float) -> i
     return int(max(sizes[0] - 1, 2))
 
 
-def sum_over_sets(rows: Bits, weights: FloatArray, queries: Bits, largest: int) -> SetSums:
+def sum_over_sets(orders: Orders, weights: FloatArray, queries: Orders, largest: int) -> SetSums:
     """Look at every set of up to ``largest`` members that may be union-free generic.
 
     Sets grow by members of higher number, as long as each member has a mark of its own; that holds for all subsets of
     a union-free generic set, so that none is missed.  The sets on top of the stack grow first, and memory stays small.
     """
     sums = SetSums(0.0, np.zeros(len(queries)), {}, {}, np.zeros(len(queries)))
-    stack = [_Branch.singles(rows, weights)]
+    stack = [_Branch.singles(orders, weights)]
     while stack:
-        grown = _pop(stack).grown(rows, weights)
-        if not len(grown.family):
+        grown = _pop(stack).grown(orders, weights)
+        family, growth = grown.family, grown.growth
+        if not len(family):
             continue
-        grown.found, grown.witness = find_witnesses(grown.family, rows, grown.witness, grown.found)
-        _count(grown.size, sums.candidates)
-        _count(grown.size[grown.found], sums.generic)
-        weight = grown.weight[grown.found]
+        start = growth.witness, growth.transpose
+        growth.found, (growth.witness, growth.transpose) = find_witnesses(family, orders, start, growth.found)
+        generic = np.flatnonzero(growth.found)
+        _count(growth.size, sums.candidates)
+        _count(growth.size[generic], sums.generic)
+        weight = growth.weight[generic]
         sums.total += float(weight.sum())
-        sums.around += _around(grown.family.take(np.flatnonzero(grown.found)), queries) @ weight
+        sums.around += _around(family.take(generic), queries) @ weight
         # A pair is no union-free generic set only if one order has just one edge more than the other, and then the two
         # are together in none.  Larger sets may become one although they are none.
-        fertile = (grown.size < largest) & (grown.found | (grown.size > 2))
+        fertile = (growth.size < largest) & (growth.found | (growth.size > 2))
         stack.append(grown.take(np.flatnonzero(fertile)))
     return sums
 
 
 def sample_sums(
-    rows: Bits, weights: FloatArray, queries: Bits, largest: int, samples: int, rng: np.random.Generator
+    orders: Orders, weights: FloatArray, queries: Orders, largest: int, samples: int, rng: np.random.Generator
 ) -> SetSums:
     """Look at all small sets, and at a sample of the larger ones up to ``largest`` members.
 
     Sizes are complete as long as they have at most ``samples`` sets together.  The ``samples`` sets of larger sizes are
     shared out in proportion to the weight of all sets of a size, and drawn in proportion to their weights.
     """
-    count, complete, sets = len(rows), 2, math.comb(len(rows), 2)
+    count, complete, sets = len(orders), 2, math.comb(len(orders), 2)
     while complete < largest and sets + math.comb(count, complete + 1) <= samples:
         complete += 1
         sets += math.comb(count, complete)
-    sums = sum_over_sets(rows, weights, queries, complete)
+    sums = sum_over_sets(orders, weights, queries, complete)
     by_size = weight_by_size(weights)
     sizes = range(complete + 1, largest + 1)
     sampled = by_size[complete + 1 : largest + 1].sum()
@@ -112,10 +116,12 @@ def sample_sums(
         hits = np.zeros(draws, dtype=np.bool_)
         around = np.zeros((len(queries), draws), dtype=np.bool_)
         for part, inside in _draws(weights, size, draws, rng):
-            family = Family.of(inside, rows)
-            likely = np.flatnonzero(has_own_marks(family, rows))
+            family = Family.of(inside, orders)
+            likely = np.flatnonzero(has_own_marks(family, orders))
             family = family.take(likely)
-            found, _ = find_witnesses(family, rows, family.common, np.zeros(len(family), dtype=np.bool_))
+            found, _ = find_witnesses(
+                family, orders, (family.common, family.transpose), np.zeros(len(family), dtype=np.bool_)
+            )
             hit = likely[found]
             hits[part.start + hit] = True
             around[:, part.start + hit] = _around(family.take(np.flatnonzero(found)), queries)
@@ -132,21 +138,21 @@ def sample_sums(
     return sums
 
 
-def estimate_candidates(rows: Bits, largest: int, rng: np.random.Generator) -> float:
+def estimate_candidates(orders: Orders, largest: int, rng: np.random.Generator) -> float:
     """About how many sets :func:`sum_over_sets` would test.
 
     A uniform sample of the candidates of one size grows by a member; what survives is a uniform sample of the next
     size, because every subset of a candidate is a candidate.
     """
-    count = len(rows)
+    count = len(orders)
     inside = np.zeros((count, count), dtype=np.bool_)
     np.fill_diagonal(inside, True)
     total, sets = 0.0, float(count)
     for size in range(2, largest + 1):
         grown = [
-            family.take(np.flatnonzero(has_own_marks(family, rows))).inside
+            family.take(np.flatnonzero(has_own_marks(family, orders))).inside
             for order in range(count)
-            if (family := Family.of(inside[:, ~inside[order]], rows).with_member(order, rows))
+            if (family := Family.of(inside[:, ~inside[order]], orders).with_member(order, orders))
         ]
         survivors = np.concatenate(grown, axis=1)
         sets *= survivors.shape[1] / inside.shape[1] / size
@@ -159,73 +165,53 @@ def estimate_candidates(rows: Bits, largest: int, rng: np.random.Generator) -> f
 
 
 @dataclass(slots=True)
-class _Branch:
-    """Sets from which larger ones grow."""
+class _Growth(Columns):
+    """Sets from which larger ones grow: all about them but the family."""
 
-    family: Family
-    last: NDArray[np.intp]  # the member of the highest number
-    size: NDArray[np.intp]
+    last: Places  # the member of the highest number
+    size: Places
     weight: FloatArray
     found: Flags
-    witness: Bits
+    witness: Words
+    transpose: Words
+
+
+@dataclass(slots=True)
+class _Branch:
+    family: Family
+    growth: _Growth
 
     @classmethod
-    def singles(cls, rows: Bits, weights: FloatArray) -> _Branch:
-        count = len(rows)
-        family = Family.of(np.eye(count, dtype=np.bool_), rows)
+    def singles(cls, orders: Orders, weights: FloatArray) -> _Branch:
+        count = len(orders)
+        family = Family.of(np.eye(count, dtype=np.bool_), orders)
         none = np.zeros(count, dtype=np.bool_)
-        return cls(family, np.arange(count), np.ones(count, dtype=np.intp), weights, none, family.common)
+        size = np.ones(count, dtype=np.intp)
+        return cls(family, _Growth(np.arange(count), size, weights, none, family.common, family.transpose))
 
-    def take(self, columns: NDArray[np.intp] | slice) -> _Branch:
-        return _Branch(
-            self.family.take(columns),
-            self.last[columns],
-            self.size[columns],
-            self.weight[columns],
-            self.found[columns],
-            self.witness[:, columns],
-        )
+    def take(self, columns: Places) -> _Branch:
+        return _Branch(self.family.take(columns), self.growth.take(columns))
 
-    def grown(self, rows: Bits, weights: FloatArray) -> _Branch:
+    def part(self, columns: slice) -> _Branch:
+        return _Branch(self.family.part(columns), self.growth.part(columns))
+
+    def grown(self, orders: Orders, weights: FloatArray) -> _Branch:
         """All sets with one more member, of a higher number, whose members have marks of their own.
 
-        Until it is known whether they have a witness, ``found`` and ``witness`` are those of the smaller set.
+        Until it is known whether they have a witness, what is said of it is about the smaller set.
         """
-        parts = [self.take(slice(0, 0))]
-        for order in range(1, len(rows)):
-            below = np.flatnonzero(self.last < order)
-            family = self.family.take(below).with_member(order, rows)
-            good = np.flatnonzero(has_own_marks(family, rows))
-            parts.append(
-                _Branch(
-                    family.take(good),
-                    np.full(good.size, order),
-                    self.size[below[good]] + 1,
-                    self.weight[below[good]] * weights[order],
-                    self.found[below[good]],
-                    self.witness[:, below[good]],
-                )
-            )
-        return _joined(parts)
-
-
-def _joined(parts: list[_Branch]) -> _Branch:
-    if len(parts) == 1:
-        return parts[0]
-    families = [part.family for part in parts]
-    return _Branch(
-        Family(
-            *(
-                np.concatenate([getattr(family, field) for family in families], axis=1)
-                for field in ("inside", "common", "union", "only_one", "all_but_one")
-            )
-        ),
-        np.concatenate([part.last for part in parts]),
-        np.concatenate([part.size for part in parts]),
-        np.concatenate([part.weight for part in parts]),
-        np.concatenate([part.found for part in parts]),
-        np.concatenate([part.witness for part in parts], axis=1),
-    )
+        families, growths = [self.family.part(slice(0, 0))], [self.growth.part(slice(0, 0))]
+        for order in range(1, len(orders)):
+            below = np.flatnonzero(self.growth.last < order)
+            family = self.family.take(below).with_member(order, orders)
+            good = np.flatnonzero(has_own_marks(family, orders))
+            families.append(family.take(good))
+            growth = self.growth.take(below[good])
+            growth.last[:] = order
+            growth.size += 1
+            growth.weight *= weights[order]
+            growths.append(growth)
+        return _Branch(join(families), join(growths))
 
 
 def _pop(stack: list[_Branch]) -> _Branch:
@@ -235,19 +221,18 @@ def _pop(stack: list[_Branch]) -> _Branch:
     while stack and size < _CHUNK:
         branch = stack.pop()
         if len(branch.family) > _CHUNK:
-            stack.append(branch.take(slice(0, -_CHUNK)))
-            branch = branch.take(slice(-_CHUNK, None))
+            stack.append(branch.part(slice(0, -_CHUNK)))
+            branch = branch.part(slice(-_CHUNK, None))
         taken.append(branch)
         size += len(branch.family)
-    return _joined(taken)
+    return _Branch(join([branch.family for branch in taken]), join([branch.growth for branch in taken]))
 
 
-def _around(family: Family, queries: Bits) -> Flags:
+def _around(family: Family, queries: Orders) -> Flags:
     """Whether each query lies between the intersection and the union of each set, ``[query, column]``."""
     result = np.empty((len(queries), len(family)), dtype=np.bool_)
-    for place, query in enumerate(queries[:, :, None]):
-        wrong = (family.common & ~query) | (query & ~family.union)
-        result[place] = np.bitwise_or.reduce(wrong, axis=0) == 0
+    for place, query in enumerate(queries.words.T[:, :, None]):
+        result[place] = ~any_bit((family.common & ~query) | (query & ~family.union))
     return result
 
 
@@ -272,6 +257,6 @@ def _draws(
         yield part, inside
 
 
-def _count(sizes: NDArray[np.intp], counts: dict[int, int]) -> None:
+def _count(sizes: Places, counts: dict[int, int]) -> None:
     for size, number in zip(*np.unique(sizes, return_counts=True), strict=True):
         counts[int(size)] = counts.get(int(size), 0) + int(number)

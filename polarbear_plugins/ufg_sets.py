@@ -15,7 +15,8 @@ from polarbear_plugins.validation import FloatArray
 
 __all__ = ["SetSums", "estimate_candidates", "largest_size", "sample_sums", "sum_over_sets", "weight_by_size"]
 
-_CHUNK = 4096  # sets that grow together
+_CHUNK = 16384  # sets that grow together
+_BATCH = 4096  # columns that stay in the cache together
 _LEAST_DRAWS = 64  # for each size, however little it weighs
 _POPULATION = 500  # sets by which the number of candidates is estimated
 
@@ -82,14 +83,14 @@ def sum_over_sets(orders: Orders, weights: FloatArray, queries: Orders, largest:
         start = growth.witness, growth.transpose
         growth.found, (growth.witness, growth.transpose) = find_witnesses(family, orders, start, growth.found)
         generic = np.flatnonzero(growth.found)
-        _count(growth.size, sums.candidates)
-        _count(growth.size[generic], sums.generic)
+        _count(family.size, sums.candidates)
+        _count(family.size[generic], sums.generic)
         weight = growth.weight[generic]
         sums.total += float(weight.sum())
         sums.around += _around(family.take(generic), queries) @ weight
         # A pair is no union-free generic set only if one order has just one edge more than the other, and then the two
         # are together in none.  Larger sets may become one although they are none.
-        fertile = (growth.size < largest) & (growth.found | (growth.size > 2))
+        fertile = (family.size < largest) & (growth.found | (family.size > 2))
         stack.append(grown.take(np.flatnonzero(fertile)))
     return sums
 
@@ -115,8 +116,8 @@ def sample_sums(
         draws = max(_LEAST_DRAWS, round(samples * by_size[size] / sampled))
         hits = np.zeros(draws, dtype=np.bool_)
         around = np.zeros((len(queries), draws), dtype=np.bool_)
-        for part, inside in _draws(weights, size, draws, rng):
-            family = Family.of(inside, orders)
+        for part, members in _draws(weights, size, draws, rng):
+            family = Family.of(members, orders)
             likely = np.flatnonzero(has_own_marks(family, orders))
             family = family.take(likely)
             found, _ = find_witnesses(
@@ -145,22 +146,18 @@ def estimate_candidates(orders: Orders, largest: int, rng: np.random.Generator) 
     size, because every subset of a candidate is a candidate.
     """
     count = len(orders)
-    inside = np.zeros((count, count), dtype=np.bool_)
-    np.fill_diagonal(inside, True)
+    members = np.arange(count, dtype=np.uint16)[None]
     total, sets = 0.0, float(count)
     for size in range(2, largest + 1):
-        grown = [
-            family.take(np.flatnonzero(has_own_marks(family, orders))).inside
-            for order in range(count)
-            if (family := Family.of(inside[:, ~inside[order]], orders).with_member(order, orders))
-        ]
-        survivors = np.concatenate(grown, axis=1)
-        sets *= survivors.shape[1] / inside.shape[1] / size
+        everyone = np.repeat(np.arange(count, dtype=np.uint16)[None], members.shape[1], axis=0)
+        new, which = np.nonzero((everyone[None] != members[:, :, None]).all(axis=0).T)
+        family = Family.of(members, orders).take(which).with_member(new.astype(np.uint16), orders)
+        good = np.flatnonzero(has_own_marks(family, orders))
+        sets *= good.size / members.shape[1] / size
         total += sets
-        if not survivors.shape[1]:
+        if not good.size:
             break
-        chosen = rng.permutation(survivors.shape[1])[:_POPULATION]
-        inside = survivors[:, chosen]
+        members = family.members[:, rng.permutation(good)[:_POPULATION]]
     return total
 
 
@@ -169,7 +166,6 @@ class _Growth(Columns):
     """Sets from which larger ones grow: all about them but the family."""
 
     last: Places  # the member of the highest number
-    size: Places
     weight: FloatArray
     found: Flags
     witness: Words
@@ -184,10 +180,9 @@ class _Branch:
     @classmethod
     def singles(cls, orders: Orders, weights: FloatArray) -> _Branch:
         count = len(orders)
-        family = Family.of(np.eye(count, dtype=np.bool_), orders)
+        family = Family.of(np.arange(count, dtype=np.uint16)[None], orders)
         none = np.zeros(count, dtype=np.bool_)
-        size = np.ones(count, dtype=np.intp)
-        return cls(family, _Growth(np.arange(count), size, weights, none, family.common, family.transpose))
+        return cls(family, _Growth(np.arange(count), weights, none, family.common, family.transpose))
 
     def take(self, columns: Places) -> _Branch:
         return _Branch(self.family.take(columns), self.growth.take(columns))
@@ -201,15 +196,15 @@ class _Branch:
         Until it is known whether they have a witness, what is said of it is about the smaller set.
         """
         families, growths = [self.family.part(slice(0, 0))], [self.growth.part(slice(0, 0))]
-        for order in range(1, len(orders)):
-            below = np.flatnonzero(self.growth.last < order)
-            family = self.family.take(below).with_member(order, orders)
+        below, member = np.nonzero(self.growth.last[:, None] < np.arange(len(orders)))
+        for first in range(0, below.size, _BATCH):
+            which, new = below[first : first + _BATCH], member[first : first + _BATCH]
+            family = self.family.take(which).with_member(new.astype(np.uint16), orders)
             good = np.flatnonzero(has_own_marks(family, orders))
             families.append(family.take(good))
-            growth = self.growth.take(below[good])
-            growth.last[:] = order
-            growth.size += 1
-            growth.weight *= weights[order]
+            growth = self.growth.take(which[good])
+            growth.last = new[good]
+            growth.weight *= weights[growth.last]
             growths.append(growth)
         return _Branch(join(families), join(growths))
 
@@ -238,8 +233,8 @@ def _around(family: Family, queries: Orders) -> Flags:
 
 def _draws(
     weights: FloatArray, size: int, draws: int, rng: np.random.Generator
-) -> Iterator[tuple[range, Flags]]:
-    """Sets of one size, in proportion to the product of their weights, a chunk at a time."""
+) -> Iterator[tuple[range, NDArray[np.uint16]]]:
+    """Sets of one size, in proportion to the product of their weights: ``members[place, column]``, in portions."""
     count = weights.size
     later = np.zeros((count + 1, size + 1))  # later[i, k]: the weight of all sets of k of the orders from i on
     later[count, 0] = 1.0
@@ -248,13 +243,14 @@ def _draws(
         later[order, 1:] += weights[order] * later[order + 1, :-1]
     for first in range(0, draws, _CHUNK):
         part = range(first, min(first + _CHUNK, draws))
-        inside = np.zeros((count, len(part)), dtype=np.bool_)
+        members = np.zeros((size, len(part)), dtype=np.uint16)
         missing = np.full(len(part), size)
         for order in range(count):
             fewer = np.where(missing > 0, later[order + 1, missing - 1], 0.0)
-            inside[order] = rng.random(len(part)) * later[order, missing] < weights[order] * fewer
-            missing -= inside[order]
-        yield part, inside
+            chosen = np.flatnonzero(rng.random(len(part)) * later[order, missing] < weights[order] * fewer)
+            members[size - missing[chosen], chosen] = order
+            missing[chosen] -= 1
+        yield part, members
 
 
 def _count(sizes: Places, counts: dict[int, int]) -> None:

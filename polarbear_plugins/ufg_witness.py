@@ -8,11 +8,12 @@ members can be spared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polarbear_plugins.bit_relations import BitRelations, Flags, Places, Words, any_bit
 
@@ -48,7 +49,15 @@ def join(parts: Sequence[Some]) -> Some:
     if len(parts) == 1:
         return parts[0]
     arrays = zip(*(part.arrays() for part in parts), strict=True)
-    return type(parts[0])(*(np.concatenate(pieces, axis=-1) for pieces in arrays))
+    return type(parts[0])(*(np.concatenate(_of_one_height(pieces), axis=-1) for pieces in arrays))
+
+
+def _of_one_height(pieces: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
+    """Repeat the first row of what has fewer rows than others."""
+    heights = {len(piece) for piece in pieces if piece.ndim > 1}
+    if len(heights) < 2:
+        return pieces
+    return [np.concatenate((piece, np.repeat(piece[:1], max(heights) - len(piece), axis=0))) for piece in pieces]
 
 
 class Orders:
@@ -69,8 +78,10 @@ class Family(Columns):
 
     Attributes
     ----------
-    inside
-        Which orders are members, ``[order, column]``.
+    members
+        Numbers of the orders, ``[place, column]``; places beyond the size of a set repeat its first member.
+    size
+        How many members.
     common, transpose
         Edges that all members have, and the same turned around.
     union
@@ -79,7 +90,8 @@ class Family(Columns):
         Edges that exactly one member has, and that exactly one lacks.
     """
 
-    inside: Flags
+    members: NDArray[np.uint16]
+    size: Places
     common: Words
     transpose: Words
     union: Words
@@ -87,29 +99,31 @@ class Family(Columns):
     all_but_one: Words
 
     def __len__(self) -> int:
-        return self.inside.shape[1]
+        return self.size.size
 
     @classmethod
-    def of(cls, inside: Flags, orders: Orders) -> Family:
-        """Family of the sets ``inside[order, column]``."""
-        empty = np.zeros((orders.bits.words, inside.shape[1]), dtype=np.uint64)
-        family = cls(np.zeros_like(inside), ~empty, ~empty, empty, empty, empty)
-        for order, members in enumerate(inside):
-            joined = family.with_member(order, orders)
-            family = cls(
-                *(np.where(members, new, old) for new, old in zip(joined.arrays(), family.arrays(), strict=True))
-            )
+    def of(cls, members: NDArray[np.uint16], orders: Orders) -> Family:
+        """Family of sets of one size, ``members[place, column]``."""
+        empty = np.zeros((orders.bits.words, members.shape[1]), dtype=np.uint64)
+        nobody = np.zeros((0, members.shape[1]), dtype=np.uint16)
+        family = cls(nobody, np.zeros(members.shape[1], dtype=np.intp), ~empty, ~empty, empty, empty, empty)
+        for order in members:
+            family = family.with_member(order, orders)
         return family
 
-    def with_member(self, order: int, orders: Orders) -> Family:
-        """The same sets with one more member, which none of them has yet."""
-        words = orders.words[:, order, None]
-        inside = self.inside.copy()
-        inside[order] = True
+    def with_member(self, order: NDArray[np.uint16], orders: Orders) -> Family:
+        """The same sets with one more member each, which it does not have yet."""
+        words = np.take(orders.words, order, axis=1)
+        if len(self) and self.size.max() < len(self.members):
+            members = self.members.copy()
+        else:
+            members = np.concatenate((self.members, self.members[:1] if len(self.members) else order[None]))
+        members[self.size, np.arange(len(self))] = order
         return Family(
-            inside,
+            members,
+            self.size + 1,
             self.common & words,
-            self.transpose & orders.transposes[:, order, None],
+            self.transpose & np.take(orders.transposes, order, axis=1),
             self.union | words,
             (self.only_one & ~words) | (words & ~self.union),
             (self.all_but_one & words) | (self.common & ~words),
@@ -124,8 +138,8 @@ def has_own_marks(family: Family, orders: Orders) -> Flags:
     (a set may be union-free generic although a subset is not).
     """
     good = np.ones(len(family), dtype=np.bool_)
-    for order, marked in enumerate(_marked(family.only_one, family.all_but_one, orders)):
-        good &= marked | ~family.inside[order]
+    for words in _members(family.members, family.size, orders):
+        good &= _marked(words, family.only_one ^ family.all_but_one, family.all_but_one)
     return good
 
 
@@ -148,17 +162,23 @@ def find_witnesses(
         The witnesses, as the start, are undefined where there is none.
     """
     search = _Search(family, orders)
-    quick = np.flatnonzero(started)
-    for first in range(0, quick.size, _BATCH):
-        columns = quick[first : first + _BATCH]
-        search.climb(columns, *(np.take(words, columns, axis=1) for words in start))
+    search.climb(np.flatnonzero(started), *start)
     search.complete(np.flatnonzero(~search.found))
     return search.found, search.witnesses
 
 
 @dataclass(slots=True)
+class _Order(Columns):
+    """Orders on the way to a witness: of which set, the reflexive relation, and its transpose."""
+
+    column: Places
+    relation: Words
+    transpose: Words
+
+
+@dataclass(slots=True)
 class _States(Columns):
-    """Orders on the way to a witness: of which set, the reflexive relation, its transpose, and what can be added."""
+    """The same with the edges of which one has to be added."""
 
     column: Places
     relation: Words
@@ -173,24 +193,34 @@ class _Search:
         self.witnesses = np.empty_like(family.common), np.empty_like(family.common)
 
     def climb(self, columns: Places, relation: Words, transpose: Words) -> None:
-        """Add edges as long as possible, without ever going back."""
-        states = self._evaluate(columns, relation, transpose)
-        while states.column.size:
-            states = self._step(states)[0]
+        """Add edges to given orders as long as possible, without ever going back."""
+        states, first = None, 0
+        while first < columns.size or (states is not None and states.column.size):
+            # Whatever is finished makes room for others: operations on few columns are slow.
+            fresh = columns[first : first + _BATCH - (0 if states is None else states.column.size)]
+            first += fresh.size
+            orders = [_Order(fresh, *(np.take(words, fresh, axis=1) for words in (relation, transpose)))]
+            if states is not None and states.column.size:
+                orders.append(self._extended(states)[0])
+            states = self._evaluate(join(orders))
 
     def complete(self, columns: Places) -> None:
         """Search from the intersections, completely; depth first, with the latest states of many sets together."""
         stack: list[_States] = []
         diagonal = self.orders.bits.diagonal
-        for first in range(0, columns.size, _BATCH):
-            here = columns[first : first + _BATCH]
-            relation, transpose = (
-                np.take(words, here, axis=1) | diagonal for words in (self.family.common, self.family.transpose)
-            )
-            stack.append(self._evaluate(here, relation, transpose))
-            while stack:
-                above, below = self._step(self._pop(stack))
-                stack += [states for states in (below, above) if states.column.size]
+        first = 0
+        while stack or first < columns.size:
+            states = self._pop(stack) if stack else None
+            fresh = columns[first : first + max(0, _BATCH - (0 if states is None else states.column.size))]
+            first += fresh.size
+            begin = (np.take(words, fresh, axis=1) | diagonal for words in (self.family.common, self.family.transpose))
+            orders = [_Order(fresh, *begin)]
+            if states is not None and states.column.size:
+                extended, left = self._extended(states)
+                orders.append(extended)
+                stack.append(left)
+            stack.append(self._evaluate(join(orders)))
+            stack = [states for states in stack if states.column.size]
 
     def _pop(self, stack: list[_States]) -> _States:
         """Take states from the top until there are enough to be worth an operation; those of settled sets are gone."""
@@ -208,16 +238,15 @@ class _Search:
             size += states.column.size
         return join(taken)
 
-    def _step(self, states: _States) -> tuple[_States, _States]:
-        """Add one option to each order: how it goes on from there, and what else can be tried later."""
+    def _extended(self, states: _States) -> tuple[_Order, _States]:
+        """Orders with one option more, and what else could be tried instead."""
         bits = self.orders.bits
         edge, i, j = bits.first_edge(states.options)
-        left = states.options ^ edge
-        above = self._evaluate(states.column, bits.close(states.relation, i, j), bits.close(states.transpose, j, i))
-        states.options = left
-        return above, states.take(np.flatnonzero(any_bit(left)))
+        extended = _Order(states.column, bits.close(states.relation, i, j), bits.close(states.transpose, j, i))
+        states.options = states.options ^ edge
+        return extended, states.take(np.flatnonzero(any_bit(states.options)))
 
-    def _evaluate(self, column: Places, relation: Words, transpose: Words) -> _States:
+    def _evaluate(self, order: _Order) -> _States:
         """Note the witnesses among some orders, and say of the others how to go on, where it is possible.
 
         The options are edges of the member in need that has the fewest: those that only it has, such that the transitive
@@ -225,21 +254,23 @@ class _Search:
         those from i and all that are above it to j and all that are below it.
         """
         bits, family = self.orders.bits, self.family
-        only_one = np.take(family.only_one, column, axis=1)
-        outside = ~np.take(family.union, column, axis=1)
-        free = only_one & ~bits.product(transpose, bits.product(outside, transpose))
-        lacked = np.take(family.all_but_one, column, axis=1) & ~relation
-        inside = np.take(family.inside, column, axis=1)
+        column, relation, transpose = order.column, order.relation, order.transpose
+        only_one, union, lacked = (
+            np.take(words, column, axis=1) for words in (family.only_one, family.union, family.all_but_one)
+        )
+        free = only_one & ~bits.product(transpose, bits.product(~union, transpose))
+        lacked &= ~relation
+        only_one &= relation
+        only_one ^= lacked
         fewest = np.full(column.size, _NOBODY, dtype=np.uint16)
         neediest = np.zeros(column.size, dtype=np.uint16)
-        for order, marked in enumerate(_marked(only_one & relation, lacked, self.orders)):
-            content = marked | ~inside[order]
-            if content.all():
-                continue
-            options = np.bitwise_count(free & self.orders.words[:, order, None])
-            count = np.add.reduce(options, axis=0, dtype=np.uint16)
+        members = np.take(family.members, column, axis=1)
+        for place, words in enumerate(_members(members, family.size[column], self.orders)):
+            content = _marked(words, only_one, lacked)
+            words &= free
+            count = np.add.reduce(np.bitwise_count(words), axis=0, dtype=np.uint16)
             count |= content * np.uint16(_NOBODY)
-            np.copyto(neediest, np.uint16(order), where=count < fewest)
+            np.copyto(neediest, members[place], where=count < fewest)
             np.minimum(fewest, count, out=fewest)
         done = np.flatnonzero(fewest == _NOBODY)
         self.found[column[done]] = True
@@ -251,11 +282,14 @@ class _Search:
         return states
 
 
-def _marked(having: Words, lacking: Words, orders: Orders) -> Any:
-    """For each order in turn: whether it has an edge of the first, or lacks one of the second."""
-    either = having ^ lacking
-    work = np.empty_like(either)
-    for words in orders.words.T[:, :, None]:
-        np.bitwise_and(either, words, out=work)
-        work ^= lacking
-        yield any_bit(work)
+def _members(members: NDArray[np.uint16], size: Places, orders: Orders) -> Iterator[Words]:
+    """The orders in each place of some sets."""
+    for numbers in members[: size.max(initial=0)]:
+        yield np.take(orders.words, numbers, axis=1)
+
+
+def _marked(words: Words, either: Words, lacking: Words) -> Flags:
+    """Whether orders have an edge of some, or lack one of others; ``either`` is where the two differ."""
+    marks = words & either
+    marks ^= lacking
+    return any_bit(marks)

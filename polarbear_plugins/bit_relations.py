@@ -60,7 +60,8 @@ class BitRelations:
     def row(self, relation: Words, i: int) -> Words:
         """One row of each relation."""
         place, shift = self._place(i)
-        return (relation[place] >> np.uint64(shift)) & self._row
+        row: Words = (relation[place] >> np.uint64(shift)) & self._row
+        return row
 
     def product(self, first: Words, second: Words) -> Words:
         """Edges from i to j over some b: (i, b) in the first and (b, j) in the second."""

@@ -13,7 +13,7 @@ from polarbear_plugins.bit_relations import Flags, Places, Words, any_bit
 from polarbear_plugins.ufg_witness import Columns, Family, Orders, find_witnesses, has_own_marks, join
 from polarbear_plugins.validation import FloatArray
 
-__all__ = ["SetSums", "estimate_candidates", "largest_size", "sample_sums", "sum_over_sets", "weight_by_size"]
+__all__ = ["SetSums", "estimate_candidates", "sample_sums", "sum_over_sets", "tail_weights", "weight_by_size"]
 
 _CHUNK = 16384  # sets that grow together
 _BATCH = 4096  # columns that stay in the cache together
@@ -57,14 +57,14 @@ def weight_by_size(weights: FloatArray) -> FloatArray:
     return sums
 
 
-def largest_size(weights: FloatArray, least_total: float, tolerance: float) -> int:
-    """How large sets must be looked at, so that all larger ones together move no depth by more than the tolerance.
+def tail_weights(weights: FloatArray) -> FloatArray:
+    """Sum of the weights of all sets with at least k members, for each k from 0 to one more than there are orders.
 
-    ``least_total`` is a lower bound of the sum of weights over all union-free generic sets.
+    Depths are shares, and all sets weigh no more than this: leaving out those of k or more members moves no depth by
+    more than ``tail_weights[k]`` over the weight of the union-free generic sets that are left.
     """
-    tails = np.cumsum(weight_by_size(weights)[::-1])[::-1]  # tails[k]: all sets of k or more members
-    sizes = np.flatnonzero(np.append(tails, 0.0) <= tolerance * least_total)
-    return int(max(sizes[0] - 1, 2))
+    tails: FloatArray = np.append(np.cumsum(weight_by_size(weights)[::-1])[::-1], 0.0)
+    return tails
 
 
 def sum_over_sets(orders: Orders, weights: FloatArray, queries: Orders, largest: int) -> SetSums:
@@ -234,7 +234,7 @@ def _around(family: Family, queries: Orders) -> Flags:
 def _draws(
     weights: FloatArray, size: int, draws: int, rng: np.random.Generator
 ) -> Iterator[tuple[range, NDArray[np.uint16]]]:
-    """Sets of one size, in proportion to the product of their weights: ``members[place, column]``, in portions."""
+    """Draw sets of one size, in proportion to the product of their weights: ``members[place, column]``, in portions."""
     count = weights.size
     later = np.zeros((count + 1, size + 1))  # later[i, k]: the weight of all sets of k of the orders from i on
     later[count, 0] = 1.0

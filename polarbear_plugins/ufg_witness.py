@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,10 @@ class Columns:
     """A dataclass of arrays whose last axis goes over the same columns."""
 
     __slots__ = ()
-    __dataclass_fields__: Any
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def take(self: Some, columns: Places) -> Some:
-        """Some of the columns."""
+        """Choose columns."""
         return type(self)(*(np.take(array, columns, axis=-1) for array in self.arrays()))
 
     def part(self: Some, columns: slice) -> Some:
@@ -40,7 +40,7 @@ class Columns:
         return type(self)(*(array[..., columns] for array in self.arrays()))
 
     def arrays(self) -> list[Any]:
-        """The arrays in the order of the fields."""
+        """List the arrays in the order of the fields."""
         return [getattr(self, field.name) for field in fields(self)]
 
 
@@ -69,7 +69,7 @@ class Orders:
         self.transposes = self.bits.pack(relations.swapaxes(1, 2))
 
     def __len__(self) -> int:
-        return self.words.shape[1]
+        return int(self.words.shape[1])
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ class Family(Columns):
     all_but_one: Words
 
     def __len__(self) -> int:
-        return self.size.size
+        return int(self.size.size)
 
     @classmethod
     def of(cls, members: NDArray[np.uint16], orders: Orders) -> Family:
@@ -112,7 +112,7 @@ class Family(Columns):
         return family
 
     def with_member(self, order: NDArray[np.uint16], orders: Orders) -> Family:
-        """The same sets with one more member each, which it does not have yet."""
+        """Give each set one more member, which it does not have yet."""
         words = np.take(orders.words, order, axis=1)
         if len(self) and self.size.max() < len(self.members):
             members = self.members.copy()
@@ -249,9 +249,9 @@ class _Search:
     def _evaluate(self, order: _Order) -> _States:
         """Note the witnesses among some orders, and say of the others how to go on, where it is possible.
 
-        The options are edges of the member in need that has the fewest: those that only it has, such that the transitive
-        closure stays within the union of the set, which also keeps it free of cycles.  With an edge from i to j come
-        those from i and all that are above it to j and all that are below it.
+        The options are edges of the member in need that has the fewest: those that only it has, such that the
+        transitive closure stays within the union of the set, which also keeps it free of cycles.  With an edge from i
+        to j come those from i and all that are above it to j and all that are below it.
         """
         bits, family = self.orders.bits, self.family
         column, relation, transpose = order.column, order.relation, order.transpose
@@ -283,7 +283,7 @@ class _Search:
 
 
 def _members(members: NDArray[np.uint16], size: Places, orders: Orders) -> Iterator[Words]:
-    """The orders in each place of some sets."""
+    """Words of the orders in each place of some sets."""
     for numbers in members[: size.max(initial=0)]:
         yield np.take(orders.words, numbers, axis=1)
 

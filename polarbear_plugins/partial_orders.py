@@ -73,10 +73,10 @@ def from_criteria(
             'criterion out, or say with missing="worst" or missing="incomparable" what it means.'
         )
     values = np.where(absent, np.inf, values)
-    no_worse: Flags = np.all(values[:, None] <= values[None], axis=-1)
+    no_worse: Flags = np.logical_and.reduce(values[:, None] <= values[None], axis=-1)
     unknown = absent.any(axis=1) if missing == "incomparable" else np.zeros(len(names), dtype=np.bool_)
     known = ~(unknown[:, None] | unknown[None])
-    equal = np.triu(no_worse & no_worse.T & known, 1)
+    equal: Flags = np.triu(no_worse & no_worse.T & known, 1)
     if equal.any() and indifferent == "refuse":
         i, j = np.argwhere(equal)[0]
         raise IndifferenceError(

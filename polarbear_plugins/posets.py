@@ -77,9 +77,7 @@ class PartialOrder:
         place = {name: number for number, name in enumerate(names)}
         relation = np.zeros((len(names), len(names)), dtype=np.bool_)
         for edge in edges:
-            if not isinstance(edge, list | tuple) or len(edge) != 2:
-                raise InvalidInputError(f"edges: expected pairs (better, worse), got {short(edge)}.")
-            ends = [as_name(name, "edges") for name in edge]
+            ends = [as_name(name, "edges") for name in _pair(edge)]
             for name in ends:
                 if name not in place:
                     raise InvalidInputError(f"edges: {name!r} is none of the optimizers {', '.join(names)}.")
@@ -128,6 +126,12 @@ class PartialOrder:
     def __repr__(self) -> str:
         edges = ", ".join(f"{better} > {worse}" for better, worse in self.covers())
         return f"PartialOrder({list(self.optimizers)}, {edges or 'all incomparable'})"
+
+
+def _pair(edge: object) -> Sequence[Any]:
+    if not isinstance(edge, list | tuple) or len(edge) != 2:
+        raise InvalidInputError(f"edges: expected pairs (better, worse), got {short(edge)}.")
+    return edge
 
 
 def as_optimizers(optimizers: Iterable[str | int]) -> tuple[str, ...]:

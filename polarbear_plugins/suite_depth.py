@@ -211,8 +211,8 @@ def measure_depth(
     distinct = Orders(np.array([np.frombuffer(key, dtype=np.bool_).reshape(shape) for key in counts]))
     weights = np.array(list(counts.values())) / len(observed)
     queries = Orders(np.array([order.better for order in wanted]))
-    # Without a pair that is union-free generic there is no larger set either (see sum_over_sets), so the pairs alone tell
-    # whether there is anything, and give a lower bound of the total.
+    # Without a pair that is union-free generic there is no larger set either (see sum_over_sets), so the pairs alone
+    # tell whether there is anything, and give a lower bound of the total.
     least = sum_over_sets(distinct, weights, queries, 2).total
     tails = tail_weights(weights)
     largest = max(2, int(np.argmax(tails <= tolerance * least)) - 1) if least > 0 else 2

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from polarbear_plugins.cli.analyze import analyze
+from polarbear_plugins.cli.depth import depth
 from polarbear_plugins.cli.plugins import plugins
 from polarbear_plugins.cli.race import race, resume
 from polarbear_plugins.cli.select import select
@@ -47,5 +48,5 @@ def main() -> None:
     """Find out which optimization algorithms are worth keeping when the later budget is unknown."""
 
 
-for command in (race, resume, analyze, select, plugins):
+for command in (race, resume, analyze, select, depth, plugins):
     main.add_command(command)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -128,11 +128,11 @@ def split_criteria(
         raise SourceError(f"{who} has no rows. Expected a row for each test function and optimizer.")
     everyone = list(dict.fromkeys(frame[optimizer]))
     frames = {}
-    for name, rows in frame.groupby(function, sort=False):
+    for group, rows in frame.groupby(function, sort=False):
         twice = rows[optimizer][rows[optimizer].duplicated()]
         if len(twice):
-            raise SourceError(f"{who} has more than one row for the optimizer {twice.iloc[0]!r} on {name!r}.")
-        frames[str(name)] = rows.set_index(optimizer)[chosen].reindex(everyone)
+            raise SourceError(f"{who} has more than one row for the optimizer {twice.iloc[0]!r} on {str(group)!r}.")
+        frames[str(group)] = rows.set_index(optimizer)[chosen].reindex(everyone)
     return frames
 
 
@@ -158,7 +158,7 @@ def read_criteria(
 
     path = Path(path)
     mark = separator or ("\t" if path.suffix.lower() == ".tsv" else ",")
-    options = {"sep": mark, "encoding": "utf-8-sig", "keep_default_na": False, "index_col": False}
+    options: dict[str, Any] = {"sep": mark, "encoding": "utf-8-sig", "keep_default_na": False, "index_col": False}
     try:
         header = [str(name) for name in pd.read_csv(path, nrows=0, **options).columns]
         with warnings.catch_warnings():

@@ -74,7 +74,7 @@ def from_criteria(
         )
     values = np.where(absent, np.inf, values)
     no_worse: Flags = np.logical_and.reduce(values[:, None] <= values[None], axis=-1)
-    unknown = absent.any(axis=1) if missing == "incomparable" else np.zeros(len(names), dtype=np.bool_)
+    unknown: Flags = np.logical_or.reduce(absent, axis=1) & (missing == "incomparable")
     known = ~(unknown[:, None] | unknown[None])
     equal: Flags = np.triu(no_worse & no_worse.T & known, 1)
     if equal.any() and indifferent == "refuse":
@@ -116,12 +116,9 @@ def ufg_depth(
 
 def _values(frame: pd.DataFrame, maximize: Iterable[str]) -> tuple[tuple[str, ...], FloatArray]:
     """Names of the optimizers, and their values, minimised."""
-    try:
-        names, columns = as_optimizers(frame.index), [str(column) for column in frame.columns]
-    except AttributeError:
-        raise InvalidInputError(
-            f"Criteria: expected a data frame with a row for each optimizer, got {short(frame)}."
-        ) from None
+    if not hasattr(frame, "columns"):
+        raise InvalidInputError(f"Criteria: expected a data frame with a row for each optimizer, got {short(frame)}.")
+    names, columns = as_optimizers(frame.index), [str(column) for column in frame.columns]
     if not columns:
         raise InvalidInputError("Criteria: expected at least one column, got none.")
     twice = next((name for place, name in enumerate(columns) if name in columns[:place]), None)
@@ -134,8 +131,7 @@ def _values(frame: pd.DataFrame, maximize: Iterable[str]) -> tuple[tuple[str, ..
     values = np.empty((len(names), len(columns)))
     for place, column in enumerate(columns):
         numbers = frame.iloc[:, place]
-        if numbers.dtype.kind not in "iufb":
-            numbers = numbers.astype(object).where(numbers.notna(), np.nan)
+        numbers = numbers.astype(object).where(numbers.notna(), np.nan)  # pandas has more than one missing value
         values[:, place] = as_array(numbers.to_list(), f"criterion {column!r}")
         if column in larger:
             values[:, place] *= -1

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_SETS", "TOLERANCE", "CommonStructure", "SuiteDepth", "depth_changes", "measure_depth"]
 
 TOLERANCE = 1e-13
-MOST_SETS = 20_000_000
+MOST_SETS = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +210,9 @@ def measure_depth(
     shape = len(optimizers), len(optimizers)
     distinct = Orders(np.array([np.frombuffer(key, dtype=np.bool_).reshape(shape) for key in counts]))
     weights = np.array(list(counts.values())) / len(observed)
-    queries = Orders(np.array([order.better for order in wanted]))
-    # Without a pair that is union-free generic there is no larger set either (see sum_over_sets), so the pairs alone
+    asked, place = np.unique([order.better for order in wanted], axis=0, return_inverse=True)
+    queries = Orders(asked)
+    # Orders that are no union-free generic pair are together in no larger set either (see ufg_sets), so the pairs alone
     # tell whether there is anything, and give a lower bound of the total.
     least = sum_over_sets(distinct, weights, queries, 2).total
     tails = tail_weights(weights)
@@ -222,9 +223,9 @@ def measure_depth(
     else:
         _check_feasible(distinct, largest, most_sets)
         sums = sum_over_sets(distinct, weights, queries, largest)
-    depths = sums.around / sums.total if sums.total > 0 else np.zeros(len(wanted))
+    depths = sums.around / sums.total if sums.total > 0 else np.zeros(len(asked))
     bound = float(tails[largest + 1] / sums.total) if sums.total > 0 else 0.0
-    return SuiteDepth(wanted_names, wanted, depths, sums.errors, bound, sums.candidates, sums.generic)
+    return SuiteDepth(wanted_names, wanted, depths[place], sums.errors[place], bound, sums.candidates, sums.generic)
 
 
 def depth_changes(

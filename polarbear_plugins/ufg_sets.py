@@ -71,7 +71,8 @@ def sum_over_sets(orders: Orders, weights: FloatArray, queries: Orders, largest:
     """Look at every set of up to ``largest`` members that may be union-free generic.
 
     Sets grow by members of higher number, as long as each member has a mark of its own; that holds for all subsets of
-    a union-free generic set, so that none is missed.  The sets on top of the stack grow first, and memory stays small.
+    a union-free generic set, so that none is missed.  For the same reason, only what could be added to a set before it
+    got its last member can be added to it now.  The sets on top of the stack grow first, and memory stays small.
     """
     sums = SetSums(0.0, np.zeros(len(queries)), {}, {}, np.zeros(len(queries)))
     stack = [_Branch.singles(orders, weights)]
@@ -88,10 +89,7 @@ def sum_over_sets(orders: Orders, weights: FloatArray, queries: Orders, largest:
         weight = growth.weight[generic]
         sums.total += float(weight.sum())
         sums.around += _around(family.take(generic), queries) @ weight
-        # A pair is no union-free generic set only if one order has just one edge more than the other, and then the two
-        # are together in none.  Larger sets may become one although they are none.
-        fertile = (family.size < largest) & (growth.found | (family.size > 2))
-        stack.append(grown.take(np.flatnonzero(fertile)))
+        stack.append(grown.take(np.flatnonzero((family.size < largest) & growth.further.any(axis=0))))
     return sums
 
 
@@ -145,12 +143,11 @@ def estimate_candidates(orders: Orders, largest: int, rng: np.random.Generator) 
     A uniform sample of the candidates of one size grows by a member; what survives is a uniform sample of the next
     size, because every subset of a candidate is a candidate.
     """
-    count = len(orders)
+    count, apart = len(orders), _apart(orders)
     members = np.arange(count, dtype=np.uint16)[None]
     total, sets = 0.0, float(count)
     for size in range(2, largest + 1):
-        everyone = np.repeat(np.arange(count, dtype=np.uint16)[None], members.shape[1], axis=0)
-        new, which = np.nonzero((everyone[None] != members[:, :, None]).all(axis=0).T)
+        which, new = np.nonzero(np.logical_and.reduce(apart[members], axis=0))
         family = Family.of(members, orders).take(which).with_member(new.astype(np.uint16), orders)
         good = np.flatnonzero(has_own_marks(family, orders))
         sets *= good.size / members.shape[1] / size
@@ -165,7 +162,7 @@ def estimate_candidates(orders: Orders, largest: int, rng: np.random.Generator) 
 class _Growth(Columns):
     """Sets from which larger ones grow: all about them but the family."""
 
-    last: Places  # the member of the highest number
+    further: Flags  # orders of higher number that may be added, ``[order, column]``
     weight: FloatArray
     found: Flags
     witness: Words
@@ -182,7 +179,8 @@ class _Branch:
         count = len(orders)
         family = Family.of(np.arange(count, dtype=np.uint16)[None], orders)
         none = np.zeros(count, dtype=np.bool_)
-        return cls(family, _Growth(np.arange(count), weights, none, family.common, family.transpose))
+        further = np.tril(_apart(orders), -1)
+        return cls(family, _Growth(further, weights, none, family.common, family.transpose))
 
     def take(self, columns: Places) -> _Branch:
         return _Branch(self.family.take(columns), self.growth.take(columns))
@@ -196,17 +194,36 @@ class _Branch:
         Until it is known whether they have a witness, what is said of it is about the smaller set.
         """
         families, growths = [self.family.part(slice(0, 0))], [self.growth.part(slice(0, 0))]
-        below, member = np.nonzero(self.growth.last[:, None] < np.arange(len(orders)))
+        parents: list[Places] = []
+        below, member = np.nonzero(self.growth.further.T)
+        apart = _apart(orders)
+        alive = np.zeros_like(self.growth.further)
         for first in range(0, below.size, _BATCH):
             which, new = below[first : first + _BATCH], member[first : first + _BATCH]
             family = self.family.take(which).with_member(new.astype(np.uint16), orders)
             good = np.flatnonzero(has_own_marks(family, orders))
             families.append(family.take(good))
-            growth = self.growth.take(which[good])
-            growth.last = new[good]
-            growth.weight *= weights[growth.last]
+            which, new = which[good], new[good]
+            alive[new, which] = True
+            parents.append(which)
+            growth = self.growth.take(which)
+            growth.weight *= weights[new]
+            growth.further = np.tril(apart, -1)[:, new]
             growths.append(growth)
-        return _Branch(join(families), join(growths))
+        grown = _Branch(join(families), join(growths))
+        grown.growth.further &= np.take(alive, np.concatenate([*parents, np.zeros(0, dtype=np.intp)]), axis=1)
+        return grown
+
+
+def _apart(orders: Orders) -> Flags:
+    """Which orders may be together in a set: those that differ in two or more edges.
+
+    A pair is union-free generic if and only if it does.  Of two orders that differ in one edge, the one with the edge
+    needs a witness with it, as its only mark in any set, and the other a witness without it.
+    """
+    differ = orders.words[:, :, None] ^ orders.words[:, None, :]
+    flags: Flags = np.bitwise_count(differ).sum(axis=0, dtype=np.intp) > 1
+    return flags
 
 
 def _pop(stack: list[_Branch]) -> _Branch:

@@ -20,6 +20,12 @@ LAYERS = [
     {"ranks"},
     {"rankings"},
     {"streams", "long_form", "naming", "win_shares", "virtual_algorithms", "anytime"},
+    {"bit_relations"},
+    {"ufg_witness", "posets"},
+    {"ufg_sets"},
+    {"suite_depth"},
+    {"partial_orders"},
+    {"criteria"},
     {"spaces"},
     {"problems"},
     {"hookspecs"},
@@ -48,6 +54,7 @@ LAYERS = [
     {"runner"},
     {"synthetic", "random_search"},
     {"adapters", "integrations"},
+    {"plots"},
     {"cli"},
 ]
 LEVEL = {module: level for level, layer in enumerate(LAYERS) for module in layer}

@@ -342,7 +342,7 @@ def test_a_failed_plugin_is_listed_and_is_a_note_elsewhere(two: str, monkeypatch
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
-@pytest.mark.parametrize("command", [(), ("race",), ("resume",), ("analyze",), ("select",), ("plugins",)])
+@pytest.mark.parametrize("command", [(), ("race",), ("resume",), ("analyze",), ("select",), ("depth",), ("plugins",)])
 def test_every_command_explains_itself_and_its_options(command: tuple[str, ...], option: str) -> None:
     text = succeed(*command, option)
     described: click.Command = main.commands[command[0]] if command else main
@@ -356,7 +356,7 @@ def test_every_command_explains_itself_and_its_options(command: tuple[str, ...],
 
 def test_the_help_lists_every_command() -> None:
     text = succeed("--help")
-    assert set(main.commands) == {"race", "resume", "analyze", "select", "plugins"}
+    assert set(main.commands) == {"race", "resume", "analyze", "select", "depth", "plugins"}
     assert all(f"\n  {name} " in text for name in main.commands)
 
 

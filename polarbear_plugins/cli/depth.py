@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,12 @@ from polarbear_plugins.criteria import (
     read_criteria,
     time_to_targets,
 )
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, UnknownNameError
 from polarbear_plugins.partial_orders import Missing
 from polarbear_plugins.plugins import load_plugins
+from polarbear_plugins.replay import load_result
 from polarbear_plugins.suite_depth import MOST_SETS, TOLERANCE, SuiteDepth, depth_changes, measure_depth
+from polarbear_plugins.trajectories import Trajectory
 
 __all__ = ["depth"]
 
@@ -40,7 +42,9 @@ __all__ = ["depth"]
     show_default=True,
     help="What counts of repeated runs.",
 )
-@click.option("-o", "--option", "options", multiple=True, metavar="KEY=VALUE", help="An option for the adapter of runs.")
+@click.option(
+    "-o", "--option", "options", multiple=True, metavar="KEY=VALUE", help="An option for the adapter of runs."
+)
 @click.option("--function", default="function", show_default=True, help="Column of the test functions.")
 @click.option("--optimizer", default="optimizer", show_default=True, help="Column of the optimizers.")
 @click.option("--criterion", "criteria", multiple=True, help="Column of a criterion; all others by default.")
@@ -102,12 +106,12 @@ def depth(
 
     On each test function, one optimizer is better than another if it is better in at least one criterion and worse in
     none. SOURCE is a CSV file with the columns function, optimizer and the criteria, of which smaller is better; or,
-    with --at or --targets, whatever an installed adapter reads.
+    with --at or --targets, whatever an installed adapter reads, or the journal or saved result of a race.
     """
     if timepoints is not None or targets is not None:
         if timepoints is not None and targets is not None:
             raise InvalidInputError("--at and --targets: give one of the two.")
-        runs = read_sources(load_plugins(), sources, key_values(options, "--option"))
+        runs = _runs(sources, key_values(options, "--option"))
         if timepoints is not None:
             frames = best_at_timepoints(runs, _numbers(timepoints, "--at"), statistic)
         else:
@@ -172,8 +176,20 @@ def _draw(found: SuiteDepth, path: Path) -> None:
 
     ends = {found.central()[0]: "most central", found.outlying()[0]: "most outlying"}
     places = [found.functions.index(name) for name in ends]
-    titles = [f"{name}: {ends[name]}, depth {found.depths[place]:.3f}" for name, place in zip(ends, places, strict=True)]
+    titles = [
+        f"{name}: {ends[name]}, depth {found.depths[place]:.3f}" for name, place in zip(ends, places, strict=True)
+    ]
     save_hasse_diagrams([found.orders[place] for place in places], path, titles=titles)
+
+
+def _runs(sources: Sequence[str], options: Mapping[str, str]) -> Sequence[Trajectory]:
+    """Read the runs of a source, or of a race from its journal or its saved result, which no adapter reads."""
+    try:
+        return read_sources(load_plugins(), sources, options)
+    except UnknownNameError:
+        if len(sources) == 1 and Path(sources[0]).is_file():
+            return list(load_result(sources[0]).trajectories())
+        raise
 
 
 def _numbers(text: str, option: str) -> list[float]:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -377,3 +379,13 @@ def test_many_optimizers_and_orders_fit() -> None:
     orders = drawn(64, 3, 0, criteria=2, correlation=0.9)
     assert ufg_depth(orders) == pytest.approx(ufg_depth([order.reversed() for order in orders]), abs=1e-14)
     assert ufg_depth(drawn(4, 300, 0), samples=300, seed=0).shape == (300,)
+
+
+def test_the_example_tells_central_from_outlying_problems(root: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", root / "examples" / "suite_depth.py", "--quick"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "most central: rosenbrock-1; most outlying: ellipsoid-1" in done.stdout

@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--optimizers", type=int, default=11)
     parser.add_argument("--criteria", type=int, default=6)
     parser.add_argument("--correlation", type=float, action="append", help="0.5, 0.7 and 0.9 by default")
-    parser.add_argument("--few", type=int, default=14, help="orders for the plain enumeration")
+    parser.add_argument("--few", type=int, default=12, help="orders for the plain enumeration")
     parser.add_argument("--tolerance", type=float, default=TOLERANCE)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()

@@ -20,7 +20,7 @@ from polarbear_plugins.bit_relations import BitRelations, Flags, Places, Words, 
 __all__ = ["Columns", "Family", "Orders", "find_witnesses", "has_own_marks", "join"]
 
 _BATCH = 4096  # columns that stay in the cache together
-_NOBODY = np.iinfo(np.uint16).max
+_FEW_ITEMS = 15  # their edges can be counted in 8 bits
 
 Some = TypeVar("Some", bound="Columns")
 
@@ -262,21 +262,26 @@ class _Search:
         lacked &= ~relation
         only_one &= relation
         only_one ^= lacked
-        fewest = np.full(column.size, _NOBODY, dtype=np.uint16)
+        small = np.uint8 if bits.items <= _FEW_ITEMS else np.uint16
+        nobody = np.iinfo(small).max  # more than there can be options
+        fewest: NDArray[Any] = np.full(column.size, nobody, dtype=small)
         neediest = np.zeros(column.size, dtype=np.uint16)
         members = np.take(family.members, column, axis=1)
         for place, words in enumerate(_members(members, family.size[column], self.orders)):
             content = _marked(words, only_one, lacked)
             words &= free
-            count = np.add.reduce(np.bitwise_count(words), axis=0, dtype=np.uint16)
-            count |= content * np.uint16(_NOBODY)
+            counts = np.bitwise_count(words)
+            count = counts[0].astype(small, copy=False)
+            for more in counts[1:]:
+                count += more
+            count |= content.view(np.uint8) * small(nobody)
             np.copyto(neediest, members[place], where=count < fewest)
             np.minimum(fewest, count, out=fewest)
-        done = np.flatnonzero(fewest == _NOBODY)
+        done = np.flatnonzero(fewest == nobody)
         self.found[column[done]] = True
         for witnesses, words in zip(self.witnesses, (relation, transpose), strict=True):
             witnesses[:, column[done]] = np.take(words, done, axis=1)
-        on = np.flatnonzero((fewest > 0) & (fewest != _NOBODY))
+        on = np.flatnonzero((fewest > 0) & (fewest != nobody))
         states = _States(column, relation, transpose, free).take(on)
         states.options &= np.take(self.orders.words, neediest[on], axis=1)
         return states

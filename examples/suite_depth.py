@@ -37,7 +37,7 @@ def main() -> None:
 
     common = found.common(5)
     shared = ", ".join(f"{better} > {worse}" for better, worse in common.edges) or "nothing"
-    print(f"the five deepest agree on {shared}, and in {len(common.non_edges)} ordered pairs that the first is no better")
+    print(f"the five deepest agree on {shared}, and on who is not better than whom in {len(common.non_edges)} pairs")
     spread = found.dispersion()
     print(f"diversity: depths range over {spread['range']:.3f}, {spread['distinct_orders']:.0f} distinct orders")
 

@@ -15,7 +15,8 @@ from polarbear_plugins.validation import FloatArray
 
 __all__ = ["SetSums", "estimate_candidates", "sample_sums", "sum_over_sets", "tail_weights", "weight_by_size"]
 
-_CHUNK = 16384  # sets that grow together
+_CHUNK = 16384  # sets that are drawn together
+_MOST_GROWN = 400_000  # sets that may grow from others together: so many fit into memory
 _BATCH = 4096  # columns that stay in the cache together
 _LEAST_DRAWS = 64  # for each size, however little it weighs
 _POPULATION = 500  # sets by which the number of candidates is estimated
@@ -77,7 +78,7 @@ def sum_over_sets(orders: Orders, weights: FloatArray, queries: Orders, largest:
     sums = SetSums(0.0, np.zeros(len(queries)), {}, {}, np.zeros(len(queries)))
     stack = [_Branch.singles(orders, weights)]
     while stack:
-        grown = _pop(stack).grown(orders, weights)
+        grown = _pop(stack, min(_CHUNK, 1 + _MOST_GROWN // len(orders))).grown(orders, weights)
         family, growth = grown.family, grown.growth
         if not len(family):
             continue
@@ -226,15 +227,15 @@ def _apart(orders: Orders) -> Flags:
     return flags
 
 
-def _pop(stack: list[_Branch]) -> _Branch:
+def _pop(stack: list[_Branch], most: int) -> _Branch:
     """Take sets from the top until there are enough to be worth an operation."""
     taken: list[_Branch] = []
     size = 0
-    while stack and size < _CHUNK:
+    while stack and size < most:
         branch = stack.pop()
-        if len(branch.family) > _CHUNK:
-            stack.append(branch.part(slice(0, -_CHUNK)))
-            branch = branch.part(slice(-_CHUNK, None))
+        if len(branch.family) > most:
+            stack.append(branch.part(slice(0, -most)))
+            branch = branch.part(slice(-most, None))
         taken.append(branch)
         size += len(branch.family)
     return _Branch(join([branch.family for branch in taken]), join([branch.growth for branch in taken]))

@@ -22,6 +22,12 @@ LAYERS = [
     {"random_baseline", "bootstrap"},
     {"leaderboard"},
     {"streams", "long_form", "naming", "win_shares", "virtual_algorithms", "anytime", "mean_ranks"},
+    {"bit_relations"},
+    {"ufg_witness", "posets"},
+    {"ufg_sets"},
+    {"suite_depth"},
+    {"partial_orders"},
+    {"criteria"},
     {"spaces"},
     {"problems"},
     {"charges"},
@@ -52,6 +58,7 @@ LAYERS = [
     {"runner"},
     {"synthetic", "random_search"},
     {"adapters", "integrations"},
+    {"plots"},
     {"cli"},
 ]
 LEVEL = {module: level for level, layer in enumerate(LAYERS) for module in layer}

@@ -161,6 +161,11 @@ def read_criteria(
     options: dict[str, Any] = {"sep": mark, "encoding": "utf-8-sig", "keep_default_na": False, "index_col": False}
     try:
         header = [str(name) for name in pd.read_csv(path, nrows=0, **options).columns]
+        if len(header) == 1 and ";" in header[0]:
+            raise SourceError(
+                f"{path.name}: the columns seem to be separated by semicolons. Say so with separator=';' "
+                "(--separator ';'), and decimal=',' (--decimal ',') if fractions have commas."
+            )
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header
             frame = pd.read_csv(

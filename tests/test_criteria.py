@@ -16,7 +16,7 @@ from polarbear_plugins.criteria import (
     split_criteria,
     time_to_targets,
 )
-from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning
+from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning, SourceError
 from polarbear_plugins.partial_orders import IndifferenceError
 from polarbear_plugins.trajectories import Trajectory, best_at
 
@@ -156,3 +156,11 @@ def test_functions_with_indifferent_optimizers_are_left_out_with_a_warning(table
 def test_a_data_frame_is_split_like_a_file(table: Path) -> None:
     frames = split_criteria(pd.read_csv(table))
     assert orders_of_functions(frames) == orders_of_functions(read_criteria(table))
+
+
+def test_semicolons_are_recognised(tmp_path: Path) -> None:
+    path = tmp_path / "criteria.csv"
+    path.write_text("function;optimizer;loss;seconds\nf1;sgd;0,5;3\nf1;adam;0,4;4\n")
+    with pytest.raises(SourceError, match=r"criteria.csv: the columns seem to be separated by semicolons"):
+        read_criteria(path)
+    assert read_criteria(path, separator=";", decimal=",")["f1"].loc["adam", "loss"] == 0.4

@@ -21,7 +21,10 @@ LAYERS = [
     {"rankings"},
     {"random_baseline", "bootstrap"},
     {"leaderboard"},
-    {"streams", "long_form", "naming", "win_shares", "virtual_algorithms", "anytime"},
+    {"streams", "long_form", "naming", "win_shares", "virtual_algorithms"},
+    {"targets"},
+    {"fixed_tables", "attainment"},
+    {"anytime"},
     {"spaces"},
     {"problems"},
     {"hookspecs"},
@@ -57,6 +60,7 @@ LEVEL = {module: level for level, layer in enumerate(LAYERS) for module in layer
 FOLDERS = {"polarbear_plugins": "polarbear_plugins", "adapters": "polarbear_plugins.adapters"}
 FOLDERS["integrations"] = "polarbear_plugins.integrations"
 HEAVY = {"pymc", "optuna", "ioh", "modcma", "matplotlib", "pandas", "scipy", "onnxruntime", "distributed", "pyarrow"}
+HEAVY.add("moocore")
 
 
 def _modules(root: Path) -> Iterator[tuple[str, ast.Module]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -73,7 +73,7 @@ def attainment_surfaces(
     if any(not 0 <= each <= 100 for each in wanted):
         raise InvalidInputError(f"attainment_surfaces: percentiles lie between 0 and 100, got {wanted}.")
     runs = _watched(trajectories, budget, "attainment_surfaces")
-    points = _points(runs, budget, lower, upper)
+    points = _numbered(_points(runs, budget, lower, upper))
     corners = moocore.eaf(points[:, :2], points[:, 2], percentiles=wanted)
     corners = corners[(corners[:, 0] <= budget) & (corners[:, 1] <= upper)]
     frame = pd.DataFrame(corners[:, [2, 0, 1]], columns=["percentile", "time", "value"])
@@ -117,9 +117,13 @@ def attainment_differences(
             f"{who}: {len(groups[0])} and {len(groups[1])} runs take {sets:,} sets to compare, more than "
             f"{_MOST_SETS:,}. Take equally many of both."
         )
-    one, other = (_points(runs * (sets // len(runs)), budget, lower, upper) for runs in groups)
-    columns = ["time_from", "value_from", "time_to", "value_to", "difference"]
-    frame = pd.DataFrame(moocore.eafdiff(one, other, rectangles=True), columns=columns)
+    one, other = (_points(runs, budget, lower, upper) for runs in groups)
+    if all(np.array_equal(one[0], part) for part in one + other):  # moocore fails where there is nothing to tell apart
+        rectangles = np.zeros((0, 5))
+    else:
+        repeated = (_numbered(parts * (sets // len(parts))) for parts in (one, other))
+        rectangles = moocore.eafdiff(*repeated, rectangles=True)
+    frame = pd.DataFrame(rectangles, columns=["time_from", "value_from", "time_to", "value_to", "difference"])
     frame["difference"] /= sets
     frame["time_to"] = frame["time_to"].clip(upper=budget)
     frame["value_to"] = frame["value_to"].clip(upper=upper)
@@ -149,13 +153,20 @@ def _watched(trajectories: Iterable[Trajectory], budget: float, who: str) -> lis
     return runs
 
 
-def _points(runs: Iterable[Trajectory], budget: float, lower: float, upper: float) -> np.ndarray[Any, Any]:
-    """Corners of the staircases inside the window, in the form that moocore takes: time, value, number of the run."""
+def _points(runs: Iterable[Trajectory], budget: float, lower: float, upper: float) -> list[FloatArray]:
+    """Corners of the staircase of each run inside the window, as rows of time and value."""
     parts = []
-    for number, run in enumerate(runs):
-        inside = (run.times <= budget) & (run.best <= upper)
-        times, values = run.times[inside], np.maximum(run.best[inside], lower)
+    for run in runs:
+        values = np.maximum(np.minimum.accumulate(run.best), lower)
+        corner = values < np.concatenate(([np.inf], values[:-1]))
+        inside = corner & (run.times <= budget) & (values <= upper)
         # A run that attained nothing still counts as a run: it gets a point outside the window.
-        times, values = np.append(times, 2 * budget), np.append(values, 2 * upper)
-        parts.append(np.column_stack((times, values, np.full(times.size, float(number)))))
-    return np.concatenate(parts)
+        outside = [[2 * budget, 2 * upper]]
+        parts.append(np.concatenate((np.column_stack((run.times[inside], values[inside])), outside)))
+    return parts
+
+
+def _numbered(parts: list[FloatArray]) -> FloatArray:
+    """All points in the form that moocore takes: time, value, number of the run."""
+    numbers = np.repeat(np.arange(float(len(parts))), [len(part) for part in parts])
+    return np.column_stack((np.concatenate(parts), numbers))

@@ -35,7 +35,7 @@ LAYERS = [
     {"priors"},
     {"posterior"},
     {"relations"},
-    {"disagreements"},
+    {"disagreements", "anytime_orders"},
     {"preferences", "risks"},
     {"selection"},
     {"portfolios"},

@@ -44,8 +44,8 @@ def painted(rectangles: pd.DataFrame) -> np.ndarray:
     """The differences at the points of the grid; overlapping rectangles would add up."""
     seen = np.zeros((GRID.size, VALUES.size))
     for each in rectangles.itertuples():
-        across = (each.time_from <= GRID) & (GRID < each.time_to)
-        seen[np.ix_(across, (each.value_from <= VALUES) & (VALUES < each.value_to))] += each.difference
+        across = (each.time_from <= GRID) & (each.time_to > GRID)
+        seen[np.ix_(across, (each.value_from <= VALUES) & (each.value_to > VALUES))] += each.difference
     return seen
 
 
@@ -94,7 +94,7 @@ class TestThroughMoocore:
             corners = frame[np.isclose(frame["percentile"], 100 * level / len(group))]
             reached = np.zeros(share.shape, dtype=bool)
             for each in corners.itertuples():
-                reached |= (GRID[:, None] >= each.time) & (VALUES >= each.value)
+                reached |= (GRID[:, None] >= each.time) & (each.value <= VALUES)
             np.testing.assert_array_equal(reached, share >= (level - 0.5) / len(group))
 
     def test_known_differences(self) -> None:

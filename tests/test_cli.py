@@ -343,7 +343,7 @@ def test_a_failed_plugin_is_listed_and_is_a_note_elsewhere(two: str, monkeypatch
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
 @pytest.mark.parametrize(
-    "command", [(), ("race",), ("resume",), ("analyze",), ("leaderboard",), ("select",), ("plugins",)]
+    "command", [(), ("race",), ("resume",), ("analyze",), ("leaderboard",), ("measures",), ("select",), ("plugins",)]
 )
 def test_every_command_explains_itself_and_its_options(command: tuple[str, ...], option: str) -> None:
     text = succeed(*command, option)
@@ -358,7 +358,7 @@ def test_every_command_explains_itself_and_its_options(command: tuple[str, ...],
 
 def test_the_help_lists_every_command() -> None:
     text = succeed("--help")
-    assert set(main.commands) == {"race", "resume", "analyze", "leaderboard", "select", "plugins"}
+    assert set(main.commands) == {"race", "resume", "analyze", "leaderboard", "measures", "select", "plugins"}
     assert all(f"\n  {name} " in text for name in main.commands)
 
 

@@ -20,7 +20,7 @@ from polarbear_plugins.streams import default_timepoints, rank
 from polarbear_plugins.trajectories import Trajectory
 from polarbear_plugins.win_shares import win_shares
 
-__all__ = ["analyze"]
+__all__ = ["analyze", "read_sources"]
 
 
 @click.command()
@@ -68,7 +68,7 @@ def analyze(
     """
     plugins = load_plugins()
     wishes = key_values(options, "--option")
-    runs = _read(plugins, sources, wishes)
+    runs = read_sources(plugins, sources, wishes)
     wanted = parse_timepoints(timepoints)
     grid = default_timepoints(runs, wanted) if isinstance(wanted, int) else wanted
     table = rank(runs, grid, repetitions, tolerance=tolerance)
@@ -101,7 +101,7 @@ def analyze(
         out.print(f"saved {output}", soft_wrap=True)
 
 
-def _read(plugins: Plugins, sources: Sequence[str], options: Mapping[str, str]) -> list[Trajectory]:
+def read_sources(plugins: Plugins, sources: Sequence[str], options: Mapping[str, str]) -> list[Trajectory]:
     """Read several sources by an adapter that takes them together, or each by itself."""
     if len(sources) > 1:
         together = plugins.manager.hook.polarbear_read_trajectories(source=list(sources), options=options)

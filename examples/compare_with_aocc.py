@@ -57,7 +57,7 @@ def show(runs: list[Trajectory], timepoints: int, seed: int) -> None:
     for measure in orders.by_measure:
         print(f"{measure}: {' > '.join(orders.order(measure))}")
 
-    shares = ecdf(runs, [grid[0], grid[grid.size // 2], budget])
+    shares = ecdf(runs, np.unique([grid[0], grid[grid.size // 2], budget]))
     print("\nECDF: share of the log scale that is reached by a time")
     print(shares.to_string(float_format="{:.3f}".format))
     times = expected_running_time(runs, 1e-1)

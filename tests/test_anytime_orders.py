@@ -96,6 +96,13 @@ def test_a_pair_that_rankings_cannot_tell_apart_is_open() -> None:
     assert 0.5 < pair.highest < 0.99
 
 
+def test_probabilities_are_those_of_the_algorithms_whatever_the_order_in_the_posterior() -> None:
+    given = runs(a=[1, 1e-1, 1e-2], b=[2, 2, 2])
+    posterior = fit(rank(given, GRID, algorithms=["b", "a"]), seed=1)
+    assert posterior.algorithms == ("b", "a")
+    assert find_contradictions(order_by_measures(given, 100), posterior) == []
+
+
 def test_equal_measures_order_nothing() -> None:
     assert judged(runs(a=[1, 1, 1], b=[1, 1, 1])) == []
 

@@ -81,6 +81,12 @@ class TestThroughMoocore:
         median = attainment_surfaces(two, BUDGET, LOWER, UPPER, percentiles=[100])
         assert list(median.itertuples(index=False, name=None)) == corners[3:]
 
+    def test_values_below_the_lower_bound_count_as_the_bound(self) -> None:
+        frame = attainment_surfaces([run([2, 3, 6], [8, 0.5, 0.1])], BUDGET, LOWER, UPPER)
+        assert list(frame.itertuples(index=False, name=None)) == [(100, 2, 8), (100, 3, 1)]
+        beyond = attainment_differences([run([2], [0.5])], [run([4], [0.1])], BUDGET, LOWER, UPPER)
+        assert list(beyond.itertuples(index=False, name=None)) == [(2, 4, 1, 10, 1)]
+
     def test_a_run_that_found_nothing_counts_as_a_run(self) -> None:
         frame = attainment_surfaces([run([2], [8]), run([], [], 1), run([3], [99], 2)], BUDGET, LOWER, UPPER)
         assert frame["percentile"].tolist() == pytest.approx([100 / 3])

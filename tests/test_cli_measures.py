@@ -88,6 +88,12 @@ def test_an_order_that_is_confirmed_is_called_so(source: str) -> None:
     )
 
 
+def test_the_posterior_ends_at_the_budget(source: str) -> None:
+    data = measured(source, "--budget", "5", "--timepoints", "1,5,10,20", "--seed", "1")
+    assert data["posterior"]["timepoints"] == data["ecdf"]["timepoints"] == [1, 5]
+    assert data["budget"] == 5
+
+
 def test_runs_that_ended_by_themselves_are_left_out_or_held(source: str) -> None:
     path = Path(source)
     text = path.read_text()

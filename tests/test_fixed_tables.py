@@ -72,7 +72,8 @@ def test_what_comes_after_the_budget_neither_succeeds_nor_costs() -> None:
 
 
 def test_an_incumbent_that_was_good_once_has_reached_the_target() -> None:
-    risen = Trajectory(algorithm="a", instance="f", times=[1, 2, 3], best=[5, 1, 4], horizon=9, incumbent=True)
+    values = [5, 1, 4, 4, 4]
+    risen = Trajectory(algorithm="a", instance="f", times=range(1, 6), best=values, horizon=9, incumbent=True)
     assert fixed_target([risen], [1]).loc["a", 1]["ert"] == 2
 
 

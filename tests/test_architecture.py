@@ -14,19 +14,26 @@ LAYERS = [
     {"errors"},
     {"validation", "extras"},
     {"options", "distributions"},
-    {"timepoints"},
+    {"timepoints", "hypervolume"},
     {"trajectories"},
     {"recording"},
     {"ranks"},
     {"rankings"},
     {"random_baseline", "bootstrap"},
     {"leaderboard"},
-    {"streams", "long_form", "naming", "win_shares", "virtual_algorithms"},
+    {"streams", "long_form", "naming", "win_shares", "virtual_algorithms", "mean_ranks"},
     {"targets"},
     {"fixed_tables", "attainment"},
     {"anytime"},
+    {"bit_relations"},
+    {"ufg_witness", "posets"},
+    {"ufg_sets"},
+    {"suite_depth"},
+    {"partial_orders"},
+    {"criteria"},
     {"spaces"},
     {"problems"},
+    {"charges"},
     {"hookspecs"},
     {"plugins"},
     {"testing"},
@@ -54,13 +61,25 @@ LAYERS = [
     {"runner"},
     {"synthetic", "random_search"},
     {"adapters", "integrations"},
+    {"plots"},
     {"cli"},
 ]
 LEVEL = {module: level for level, layer in enumerate(LAYERS) for module in layer}
 FOLDERS = {"polarbear_plugins": "polarbear_plugins", "adapters": "polarbear_plugins.adapters"}
 FOLDERS["integrations"] = "polarbear_plugins.integrations"
-HEAVY = {"pymc", "optuna", "ioh", "modcma", "matplotlib", "pandas", "scipy", "onnxruntime", "distributed", "pyarrow"}
-HEAVY.add("moocore")
+HEAVY = {
+    "pymc",
+    "optuna",
+    "ioh",
+    "modcma",
+    "matplotlib",
+    "pandas",
+    "scipy",
+    "onnxruntime",
+    "distributed",
+    "pyarrow",
+    "moocore",
+}
 
 
 def _modules(root: Path) -> Iterator[tuple[str, ast.Module]]:

@@ -3,13 +3,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from polarbear_plugins import read_trajectories
+from polarbear_plugins import RaceSettings, Trajectory, race, read_trajectories
 from polarbear_plugins.anytime import ecdf, expected_running_time, fixed_budget, mean_area_over_curve
 from polarbear_plugins.cli import main
 
@@ -107,6 +108,26 @@ def test_runs_that_ended_by_themselves_are_left_out_or_held(source: str) -> None
     held = measured(source, "--budget", "20", "--no-posterior", "--hold")
     assert (held["runs"], held["left_out"]) == (60, 0)
     assert measured(source, "--hold", "--no-posterior")["budget"] == 20
+
+
+def test_a_race_is_measured_from_its_journal_or_its_result(tmp_path: Path) -> None:
+    journal = tmp_path / "race.db"
+    settings = RaceSettings(seed=1, max_rounds=1)
+
+    def level(value: float) -> Callable[[object, float, int], Trajectory]:
+        def run(_: object, horizon: float, seed: int) -> Trajectory:
+            noise = 1 + seed % 7 / 10
+            return Trajectory(algorithm="?", instance="?", times=[1, 3], best=[9, value * noise], horizon=horizon)
+
+        return run
+
+    portfolio, suite = {"near": level(0.1), "far": level(1)}, [f"p{number}" for number in range(8)]
+    raced = race(portfolio, suite, timepoints=[1, 5], settings=settings, workers=0, journal=journal)
+    saved = raced.save(tmp_path / "race.npz")
+    areas = mean_area_over_curve(raced.trajectories(), 5)
+    for path in (journal, saved):
+        data = measured(str(path), "--budget", "5", "--no-posterior")
+        assert data["measures"]["AOCC"] == {name: pytest.approx(areas[name][0]) for name in ("near", "far")}
 
 
 def test_bad_input_is_one_line(source: str, tmp_path: Path) -> None:

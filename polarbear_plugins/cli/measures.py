@@ -14,12 +14,11 @@ from rich.text import Text
 
 from polarbear_plugins.anytime import ecdf, fixed_budget, fixed_target, hold_last_value, log_targets
 from polarbear_plugins.anytime_orders import Contradiction, Orders, find_contradictions, order_by_measures
-from polarbear_plugins.cli.analyze import read_sources
 from polarbear_plugins.cli.findings import show_result
 from polarbear_plugins.cli.options import key_values, parse_numbers, parse_timepoints, settings_from, settings_options
 from polarbear_plugins.cli.output import console, json_option, print_json, text_table
+from polarbear_plugins.cli.sources import read_runs
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.plugins import load_plugins
 from polarbear_plugins.results import RaceResult
 from polarbear_plugins.results import analyze as analyze_table
 from polarbear_plugins.streams import default_timepoints, rank
@@ -76,13 +75,14 @@ def measures(
 ) -> None:
     """Show AOCC, ECDF area, fixed-budget and fixed-target tables, and set the posterior of the rankings beside them.
 
-    SOURCE is as for `polarbear analyze`. The areas and tables are over the instances on which every algorithm has a run
-    until the last budget. They need values with a known optimum of 0, on a log scale between --lower and --upper.
+    SOURCE is as for `polarbear analyze`, or the journal or saved result of a race, which keeps values at its timepoints
+    only. The areas and tables are over the instances on which every algorithm has a run until the last budget. They
+    need values with a known optimum of 0, on a log scale between --lower and --upper.
     """
     wanted, chosen = parse_timepoints(timepoints), settings_from(**settings)
     given = None if budgets is None else as_timepoints(sorted(parse_numbers(budgets, "--budget")))
     goals = None if targets is None else parse_numbers(targets, "--targets")
-    runs = read_sources(load_plugins(), sources, key_values(options, "--option"))
+    runs = read_runs(sources, key_values(options, "--option"))
     if hold and runs:
         runs = list(hold_last_value(runs, max(run.horizon for run in runs) if given is None else float(given[-1])))
     grid = default_timepoints(runs, wanted) if isinstance(wanted, int) else as_timepoints(wanted)

@@ -10,6 +10,7 @@ import click
 from polarbear_plugins.cli.analyze import analyze
 from polarbear_plugins.cli.depth import depth
 from polarbear_plugins.cli.leaderboard import leaderboard
+from polarbear_plugins.cli.measures import measures
 from polarbear_plugins.cli.plugins import plugins
 from polarbear_plugins.cli.race import race, resume
 from polarbear_plugins.cli.select import select
@@ -49,5 +50,5 @@ def main() -> None:
     """Find out which optimization algorithms are worth keeping when the later budget is unknown."""
 
 
-for command in (race, resume, analyze, select, depth, leaderboard, plugins):
+for command in (race, resume, analyze, select, depth, leaderboard, measures, plugins):
     main.add_command(command)

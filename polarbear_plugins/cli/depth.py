@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,9 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from polarbear_plugins.cli.analyze import read_sources
-from polarbear_plugins.cli.options import key_values
+from polarbear_plugins.cli.options import key_values, parse_numbers
 from polarbear_plugins.cli.output import console, json_option, print_json, text_table
+from polarbear_plugins.cli.sources import read_runs
 from polarbear_plugins.criteria import (
     Indifference,
     Statistic,
@@ -21,12 +21,9 @@ from polarbear_plugins.criteria import (
     read_criteria,
     time_to_targets,
 )
-from polarbear_plugins.errors import InvalidInputError, UnknownNameError
+from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.partial_orders import Missing
-from polarbear_plugins.plugins import load_plugins
-from polarbear_plugins.replay import load_result
 from polarbear_plugins.suite_depth import MOST_SETS, TOLERANCE, SuiteDepth, depth_changes, measure_depth
-from polarbear_plugins.trajectories import Trajectory
 
 __all__ = ["depth"]
 
@@ -111,11 +108,11 @@ def depth(
     if timepoints is not None or targets is not None:
         if timepoints is not None and targets is not None:
             raise InvalidInputError("--at and --targets: give one of the two.")
-        runs = _runs(sources, key_values(options, "--option"))
+        runs = read_runs(sources, key_values(options, "--option"))
         if timepoints is not None:
-            frames = best_at_timepoints(runs, _numbers(timepoints, "--at"), statistic)
+            frames = best_at_timepoints(runs, parse_numbers(timepoints, "--at"), statistic)
         else:
-            frames = time_to_targets(runs, _numbers(targets or "", "--targets"), statistic)
+            frames = time_to_targets(runs, parse_numbers(targets or "", "--targets"), statistic)
     elif len(sources) > 1:
         raise InvalidInputError("Expected one table of criteria. For runs, say --at or --targets.")
     else:
@@ -180,20 +177,3 @@ def _draw(found: SuiteDepth, path: Path) -> None:
         f"{name}: {ends[name]}, depth {found.depths[place]:.3f}" for name, place in zip(ends, places, strict=True)
     ]
     save_hasse_diagrams([found.orders[place] for place in places], path, titles=titles)
-
-
-def _runs(sources: Sequence[str], options: Mapping[str, str]) -> Sequence[Trajectory]:
-    """Read the runs of a source, or of a race from its journal or its saved result, which no adapter reads."""
-    try:
-        return read_sources(load_plugins(), sources, options)
-    except UnknownNameError:
-        if len(sources) == 1 and Path(sources[0]).is_file():
-            return list(load_result(sources[0]).trajectories())
-        raise
-
-
-def _numbers(text: str, option: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInputError(f"{option}: expected numbers separated by commas, got {text!r}.") from None

@@ -26,6 +26,7 @@ from polarbear_plugins.anytime import (
     log_targets,
     mean_area_over_curve,
 )
+from polarbear_plugins.integrations.ioh_writer import Scenario, write_ioh
 
 pl: Any = pytest.importorskip("polars")
 metrics: Any = pytest.importorskip("iohinspector.metrics")
@@ -174,3 +175,21 @@ def test_real_data_that_both_read_from_files(shared: Path) -> None:
     assert len(runs) == frame["data_id"].n_unique() == 60
     check_areas(runs, frame)
     check_shares(runs, frame)
+
+
+def test_its_objects_are_read_as_the_files_they_came_from(tmp_path: Path) -> None:
+    inspector: Any = pytest.importorskip("iohinspector")
+    made = [
+        Trajectory(algorithm=name, instance=f"f{k}", times=[1, 3 + k], best=[4.0, 0.5 * k], horizon=50)
+        for name in ("one", "other")
+        for k in (1, 2)
+    ]
+    scenarios = {f"f{k}": Scenario(k, f"Function{k}", dimension=2, instance=1) for k in (1, 2)}
+    write_ioh(made, tmp_path / "data", scenarios=scenarios)
+    manager = inspector.DataManager()
+    manager.add_folder(str(tmp_path / "data"))
+    table = manager.load(monotonic=True, include_meta_data=True)
+    expected = sorted(map(repr, read_trajectories(tmp_path / "data")))
+    assert len(expected) == 4
+    for source in (manager, table, table.to_pandas()):
+        assert sorted(map(repr, read_trajectories(source))) == expected

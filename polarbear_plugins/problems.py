@@ -133,7 +133,10 @@ class SpaceProblem(Problem, Protocol):
 
 @runtime_checkable
 class Suite(Protocol):
-    """Problems that instances are drawn from."""
+    """Problems that instances are drawn from.
+
+    It may have a number ``budget``: how far ``polarbear race`` goes on it unless the user says otherwise.
+    """
 
     @property
     def name(self) -> str:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polarbear_plugins.charges import ChargedProblem, Charges, ObjectivesProblem
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.hookspecs import hookimpl
+from polarbear_plugins.hypervolume import undominated_volume
 from polarbear_plugins.options import Reader, read_options
 from polarbear_plugins.problems import Algorithm, BoxProblem, Problem, SpaceProblem
 from polarbear_plugins.recording import HorizonReached, Recorder, as_axis
@@ -29,7 +31,8 @@ class RandomSearch:
     name
         Of the algorithm.
     axis
-        What the horizon of a run counts: ``evaluations`` or ``seconds``.
+        What the horizon of a run counts: ``evaluations``, or ``seconds`` of wall-clock time.  Where evaluations have
+        costs of their own, these are what is counted instead of evaluations.
     """
 
     name: str = "RS"
@@ -42,6 +45,12 @@ class RandomSearch:
     def run(self, problem: Problem, horizon: float, seed: int, /) -> Trajectory:
         """Draw points and evaluate them until the horizon."""
         rng = np.random.default_rng(seed)
+        if isinstance(problem, ObjectivesProblem) or (
+            isinstance(problem, ChargedProblem) and self.axis == "evaluations"
+        ):
+            return _search_charged(problem, horizon, rng).trajectory(
+                algorithm=self.name, instance=problem.identity.name, seed=seed
+            )
         recorder = Recorder(self.axis, horizon)
         if not recorder.over:
             try:
@@ -81,3 +90,20 @@ def _search_space(problem: SpaceProblem, recorder: Recorder, rng: np.random.Gene
     objective = recorder.watch(problem.evaluate)
     while True:
         objective(problem.space.sample(rng))
+
+
+def _search_charged(problem: ChargedProblem | ObjectivesProblem, horizon: float, rng: np.random.Generator) -> Charges:
+    charges = Charges(horizon)
+    if isinstance(problem, ChargedProblem):
+        while charges.room():
+            value, cost = problem.measure(problem.space.sample(rng))
+            if not charges.pay(cost, value):
+                break
+        return charges
+    found: list[tuple[float, ...]] = []
+    while charges.room():
+        values, cost = problem.measure_objectives(problem.space.sample(rng))
+        if not charges.pay(cost):
+            break
+        found.append(values)
+    return charges.with_values(undominated_volume(found))

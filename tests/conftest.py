@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import os
 import sys
@@ -55,6 +56,21 @@ def shared() -> Path:
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("no shared data beside the repository")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_yahpo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of yahpo_data with two tiny surrogates, made by the example that makes them."""
+    pytest.importorskip("onnx")
+    spec = importlib.util.spec_from_file_location("make_surrogate", ROOT / "examples" / "make_surrogate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    folder = tmp_path_factory.mktemp("yahpo_data")
+    for scenario in module.SPACES:
+        module.build(folder, scenario)
     return folder
 
 

@@ -14,16 +14,26 @@ LAYERS = [
     {"errors"},
     {"validation", "extras"},
     {"options", "distributions", "sample_size"},
-    {"timepoints"},
+    {"timepoints", "hypervolume"},
     {"trajectories"},
     {"recording"},
     {"ranks"},
     {"rankings"},
     {"random_baseline", "bootstrap"},
     {"leaderboard"},
-    {"streams", "long_form", "naming", "win_shares", "virtual_algorithms", "anytime"},
+    {"streams", "long_form", "naming", "win_shares", "virtual_algorithms", "mean_ranks"},
+    {"targets"},
+    {"fixed_tables", "attainment"},
+    {"anytime"},
+    {"bit_relations"},
+    {"ufg_witness", "posets"},
+    {"ufg_sets"},
+    {"suite_depth"},
+    {"partial_orders"},
+    {"criteria"},
     {"spaces"},
     {"problems"},
+    {"charges"},
     {"hookspecs"},
     {"plugins"},
     {"testing"},
@@ -32,7 +42,7 @@ LAYERS = [
     {"priors"},
     {"posterior"},
     {"relations"},
-    {"disagreements"},
+    {"disagreements", "anytime_orders"},
     {"preferences", "risks"},
     {"selection"},
     {"portfolios"},
@@ -53,12 +63,25 @@ LAYERS = [
     {"campaign"},
     {"synthetic", "random_search"},
     {"adapters", "integrations"},
+    {"plots"},
     {"cli"},
 ]
 LEVEL = {module: level for level, layer in enumerate(LAYERS) for module in layer}
 FOLDERS = {"polarbear_plugins": "polarbear_plugins", "adapters": "polarbear_plugins.adapters"}
 FOLDERS["integrations"] = "polarbear_plugins.integrations"
-HEAVY = {"pymc", "optuna", "ioh", "modcma", "matplotlib", "pandas", "scipy", "onnxruntime", "distributed", "pyarrow"}
+HEAVY = {
+    "pymc",
+    "optuna",
+    "ioh",
+    "modcma",
+    "matplotlib",
+    "pandas",
+    "scipy",
+    "onnxruntime",
+    "distributed",
+    "pyarrow",
+    "moocore",
+}
 
 
 def _modules(root: Path) -> Iterator[tuple[str, ast.Module]]:

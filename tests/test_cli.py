@@ -18,6 +18,7 @@ from polarbear_plugins.plugins import Plugins
 # The first is best until 9, the second at 10.
 TWO = "algorithm,instance,time,value\nsprinter,f1,1,2.5\nsprinter,f1,10,2.4\nclimber,f1,1,3\nclimber,f1,10,2\n"
 TABLE = EntryPoint("table", "polarbear_plugins.adapters.table", "polarbear")
+COMMANDS = ("race", "resume", "analyze", "select", "depth", "plan", "leaderboard", "measures", "plugins")
 
 
 @pytest.fixture
@@ -342,9 +343,7 @@ def test_a_failed_plugin_is_listed_and_is_a_note_elsewhere(two: str, monkeypatch
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
-@pytest.mark.parametrize(
-    "command", [(), ("race",), ("resume",), ("analyze",), ("leaderboard",), ("select",), ("plugins",)]
-)
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
 def test_every_command_explains_itself_and_its_options(command: tuple[str, ...], option: str) -> None:
     text = succeed(*command, option)
     described: click.Command = main.commands[command[0]] if command else main
@@ -358,7 +357,7 @@ def test_every_command_explains_itself_and_its_options(command: tuple[str, ...],
 
 def test_the_help_lists_every_command() -> None:
     text = succeed("--help")
-    assert set(main.commands) == {"race", "resume", "analyze", "leaderboard", "plan", "select", "plugins"}
+    assert set(main.commands) == set(COMMANDS)
     assert all(f"\n  {name} " in text for name in main.commands)
 
 

@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from polarbear_plugins.cli.analyze import analyze
+from polarbear_plugins.cli.depth import depth
 from polarbear_plugins.cli.leaderboard import leaderboard
+from polarbear_plugins.cli.measures import measures
 from polarbear_plugins.cli.plan import plan
 from polarbear_plugins.cli.plugins import plugins
 from polarbear_plugins.cli.race import race, resume
@@ -49,5 +51,5 @@ def main() -> None:
     """Find out which optimization algorithms are worth keeping when the later budget is unknown."""
 
 
-for command in (race, resume, analyze, select, plan, leaderboard, plugins):
+for command in (race, resume, analyze, select, depth, plan, leaderboard, measures, plugins):
     main.add_command(command)

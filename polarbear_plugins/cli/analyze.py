@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,11 @@ import numpy as np
 from polarbear_plugins.cli.findings import show_result
 from polarbear_plugins.cli.options import key_values, parse_timepoints, settings_from, settings_options
 from polarbear_plugins.cli.output import console, json_option, print_json
-from polarbear_plugins.plugins import Plugins, load_plugins
+from polarbear_plugins.cli.sources import read_sources
+from polarbear_plugins.plugins import load_plugins
 from polarbear_plugins.rankings import Repetitions
 from polarbear_plugins.results import analyze as analyze_table
 from polarbear_plugins.streams import default_timepoints, rank
-from polarbear_plugins.trajectories import Trajectory
 from polarbear_plugins.win_shares import win_shares
 
 __all__ = ["analyze"]
@@ -68,7 +67,7 @@ def analyze(
     """
     plugins = load_plugins()
     wishes = key_values(options, "--option")
-    runs = _read(plugins, sources, wishes)
+    runs = read_sources(plugins, sources, wishes)
     wanted = parse_timepoints(timepoints)
     grid = default_timepoints(runs, wanted) if isinstance(wanted, int) else wanted
     table = rank(runs, grid, repetitions, tolerance=tolerance)
@@ -99,12 +98,3 @@ def analyze(
     show_result(out, result)
     if output is not None:
         out.print(f"saved {output}", soft_wrap=True)
-
-
-def _read(plugins: Plugins, sources: Sequence[str], options: Mapping[str, str]) -> list[Trajectory]:
-    """Read several sources by an adapter that takes them together, or each by itself."""
-    if len(sources) > 1:
-        together = plugins.manager.hook.polarbear_read_trajectories(source=list(sources), options=options)
-        if together is not None:
-            return list(together)
-    return list(itertools.chain.from_iterable(plugins.read_trajectories(source, **options) for source in sources))

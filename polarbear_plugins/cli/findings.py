@@ -8,6 +8,7 @@ from rich.text import Text
 
 from polarbear_plugins.cli.output import text_table
 from polarbear_plugins.results import RaceResult
+from polarbear_plugins.timepoints import spans
 from polarbear_plugins.validation import FloatArray
 
 __all__ = ["conclusion", "show_result", "spans"]
@@ -79,15 +80,6 @@ def conclusion(result: RaceResult) -> str:
             "everything on as many"
         )
     return f"{text}."
-
-
-def spans(grid: FloatArray, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[str]:
-    """Stretches of timepoints, as text."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], inside, [False])).astype(np.int8)))
-    return [
-        f"{grid[start]:,.5g}" if start == stop - 1 else f"{grid[start]:,.5g} to {grid[stop - 1]:,.5g}"
-        for start, stop in zip(edges[::2], edges[1::2], strict=True)
-    ]
 
 
 def _leads(grid: FloatArray, ahead: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:

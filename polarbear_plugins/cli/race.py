@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
@@ -13,7 +14,7 @@ from polarbear_plugins.cli.findings import show_result
 from polarbear_plugins.cli.options import key_values, parse_timepoints, settings_from, settings_options
 from polarbear_plugins.cli.output import console, json_option, print_json
 from polarbear_plugins.cli.progress import ProgressView
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.integrations.ioh_writer import scenario_of, write_ioh
 from polarbear_plugins.plugins import load_plugins
 from polarbear_plugins.results import RaceResult
@@ -55,7 +56,7 @@ def _execution_options(command: Command) -> Command:
 @click.command()
 @click.argument("portfolio")
 @click.argument("suite")
-@click.option("--budget", type=float, help="How far a run goes: the last timepoint.")
+@click.option("--budget", type=float, help="How far a run goes: the last timepoint.  [default: the suite's, if any]")
 @click.option(
     "--timepoints",
     default="50",
@@ -68,6 +69,7 @@ def _execution_options(command: Command) -> Command:
     "--spacing", type=click.Choice(["log", "uniform"]), default="log", show_default=True, help="Of the timepoints."
 )
 @click.option("--dimension", type=int, help="Dimension of the suite's problems.")
+@click.option("--data", type=click.Path(path_type=Path), help="Folder with the data of the suite, such as yahpo_data.")
 @click.option(
     "-P", "--portfolio-option", "portfolio_options", multiple=True, metavar="KEY=VALUE", help="For PORTFOLIO."
 )
@@ -88,6 +90,7 @@ def race(
     first: float | None,
     spacing: str,
     dimension: int | None,
+    data: Path | None,
     portfolio_options: Sequence[str],
     suite_options: Sequence[str],
     journal: Path | None,
@@ -108,6 +111,12 @@ def race(
     options = key_values(suite_options, "--suite-option")
     if dimension is not None:
         options["dimension"] = str(dimension)
+    if data is not None:
+        options["data"] = str(data.resolve())  # so that the race can be resumed from another folder
+    if budget is None and isinstance(parse_timepoints(timepoints), int):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PolarBearWarning)  # the race asks for the suite again
+            budget = getattr(load_plugins().suite(suite, **options), "budget", None)
     with ProgressView() as view:
         result = run_race(
             portfolio,

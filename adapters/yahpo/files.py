@@ -1,0 +1,189 @@
+"""The files of a copy of yahpo_data: where they are, and what they say."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+import math
+import os
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from polarbear_plugins.adapters.yahpo.scenarios import META_FILE, SCENARIOS, Description, described
+from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.spaces import Categorical, Condition, ConfigurationSpace, Float, Integer, Parameter
+
+__all__ = [
+    "VARIABLE",
+    "Statistics",
+    "data_folder",
+    "description_of",
+    "model_of",
+    "names_near",
+    "read_encoding",
+    "read_space",
+    "read_statistics",
+]
+
+#: The environment variable that names the folder.
+VARIABLE = "YAHPO_DATA"
+#: Least and greatest value of each target, by scenario, instance and target.
+Statistics = Mapping[tuple[str, str, str], tuple[float, float]]
+
+_STATISTICS = Path("global_statistics") / "instance_target_statistics.csv"
+_HELP = (
+    "Download https://github.com/slds-lmu/yahpo_data (release v1.0.2, for instance by git clone) and say where it is: "
+    f"data=FOLDER, --data FOLDER, or the variable {VARIABLE}."
+)
+
+
+def data_folder(data: object = None) -> Path:
+    """Find the folder with the data: the one that is given, or that of the variable ``YAHPO_DATA``.
+
+    :raises SourceError: none is given, or it is not there; says what to download.
+    """
+    given = data if data is not None else os.environ.get(VARIABLE)
+    if given is None or not str(given).strip():
+        raise SourceError(f"The surrogates of YAHPO Gym are needed, and nobody said where they are. {_HELP}")
+    if not isinstance(given, str | Path):
+        raise InvalidInputError(f"data: expected the folder of yahpo_data, got {given!r}.")
+    folder = Path(given).expanduser()
+    if not folder.is_dir():
+        raise SourceError(f"{folder} is no folder with the surrogates of YAHPO Gym. {_HELP}")
+    return folder
+
+
+def names_near(name: str, known: list[str]) -> str:
+    """Sentence that names the known names near a wrong one, or some of them.
+
+    >>> names_near("lcbnech", ["lcbench", "nb301"])
+    'Did you mean lcbench?'
+    >>> names_near("x", ["lcbench", "nb301"])
+    'There are lcbench, nb301.'
+    """
+    near = get_close_matches(name, known, n=4, cutoff=0.6)
+    if near:
+        return f"Did you mean {' or '.join(near)}?"
+    shown = ", ".join(known[:14])
+    return f"There are {shown}{f' and {len(known) - 14} more' if len(known) > 14 else ''}."
+
+
+def description_of(folder: Path, scenario: str) -> Description:
+    """Describe a scenario: one of the 14, or one of the user's own from the file beside the folders.
+
+    :raises InvalidInputError: there is no such scenario; names the near ones.
+    """
+    if scenario in SCENARIOS:
+        return SCENARIOS[scenario]
+    path = folder / META_FILE
+    own = _read_json(path) if path.is_file() else {}
+    if scenario in own:
+        if not isinstance(own[scenario], dict):
+            raise SourceError(f"{path}: expected an object for the scenario {scenario!r}.")
+        return described(own[scenario], f"{path}, scenario {scenario!r}")
+    raise InvalidInputError(
+        f"YAHPO Gym has no scenario {scenario!r}. {names_near(scenario, [*SCENARIOS, *(set(own) - set(SCENARIOS))])}"
+    )
+
+
+def model_of(folder: Path, scenario: str) -> Path:
+    """Path of the surrogate, which need not exist."""
+    return folder / scenario / "model.onnx"
+
+
+def read_encoding(folder: Path, scenario: str) -> dict[str, dict[str, int]]:
+    """Numbers that stand for the values of each categorical column; ``#na#`` is one that does not count."""
+    path = folder / scenario / "encoding.json"
+    encoding = _read_json(path)
+    for name, codes in encoding.items():
+        if not isinstance(codes, dict) or not all(type(code) is int for code in codes.values()):
+            raise SourceError(f"{path}: expected whole numbers for the values of {name!r}.")
+    return encoding
+
+
+def read_space(folder: Path, scenario: str) -> ConfigurationSpace:
+    """All parameters of a scenario, instance and fidelities included, with their conditions.
+
+    :raises SourceError: the file is missing, damaged, or has a kind of parameter or condition that nobody knows.
+    """
+    path = folder / scenario / "config_space.json"
+    data = _read_json(path)
+    try:
+        if data.get("forbiddens"):
+            raise SourceError(f"{path}: it forbids combinations, which surrogates of YAHPO Gym never did.")
+        parameters = {entry["name"]: _parameter(entry) for entry in data["hyperparameters"]}
+        conditions = [condition for entry in data["conditions"] for condition in _conditions(entry)]
+        return ConfigurationSpace(parameters, conditions)
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise SourceError(f"{path}: not a configuration space ({type(problem).__name__}: {problem}).") from None
+    except InvalidInputError as problem:
+        raise SourceError(f"{path}: {problem}") from None
+
+
+def read_statistics(folder: Path) -> Statistics:
+    """Least and greatest value of each target on each instance; nothing if the folder does not have the file.
+
+    :raises SourceError: the file is damaged; names the line.
+    """
+    path = folder / _STATISTICS
+    try:
+        stamp = path.stat()
+    except OSError:
+        return {}
+    return _statistics(path, stamp.st_mtime_ns, stamp.st_size)
+
+
+@functools.lru_cache(maxsize=4)
+def _statistics(path: Path, *_: int) -> Statistics:
+    bounds: dict[tuple[str, str, str], dict[str, float]] = {}
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = csv.DictReader(file)
+        for row in rows:
+            try:
+                key = row["scenario"], row["instance"], row["metric"]
+                value = float(row["value"])
+                if row["statistic"] not in ("min", "max") or not math.isfinite(value):
+                    raise ValueError(f"{row['statistic']} {row['value']}")
+            except (KeyError, TypeError, ValueError) as problem:
+                raise SourceError(
+                    f"{path}, line {rows.line_num}: expected metric,statistic,value,scenario,instance ({problem})."
+                ) from None
+            bounds.setdefault(key, {})[row["statistic"]] = value
+    return {key: (found["min"], found["max"]) for key, found in bounds.items() if len(found) == 2}
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SourceError(f"{path} is missing. {_HELP}") from None
+    except (OSError, ValueError, RecursionError) as problem:
+        raise SourceError(f"{path} is damaged ({problem}). Download it again.") from None
+    if not isinstance(data, dict):
+        raise SourceError(f"{path} is damaged (expected a JSON object, got {type(data).__name__}). Download it again.")
+    return data
+
+
+def _parameter(entry: Mapping[str, Any]) -> Parameter:
+    kind = entry["type"]
+    if kind == "uniform_float":
+        return Float(float(entry["lower"]), float(entry["upper"]), log=bool(entry["log"]))
+    if kind == "uniform_int":
+        return Integer(entry["lower"], entry["upper"], log=bool(entry["log"]))
+    if kind == "categorical":
+        return Categorical(tuple(entry["choices"]))
+    raise InvalidInputError(f"{entry['name']!r} is of the unknown type {kind!r}.")
+
+
+def _conditions(entry: Mapping[str, Any]) -> list[Condition]:
+    kind = entry["type"]
+    if kind == "AND":
+        return [condition for part in entry["conditions"] for condition in _conditions(part)]
+    if kind == "EQ":
+        return [Condition(entry["child"], entry["parent"], (entry["value"],))]
+    if kind == "IN":
+        return [Condition(entry["child"], entry["parent"], tuple(entry["values"]))]
+    raise InvalidInputError(f"the condition on {entry.get('child')!r} is of the unknown type {kind!r}.")

@@ -1,0 +1,283 @@
+"""Surrogates of YAHPO Gym in onnxruntime: configurations in, predicted targets out."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear_plugins.adapters.yahpo.encoding import NOT_ACTIVE, Encoder, Inactive, Rows
+from polarbear_plugins.adapters.yahpo.files import (
+    data_folder,
+    description_of,
+    model_of,
+    names_near,
+    read_encoding,
+    read_space,
+)
+from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.extras import require
+from polarbear_plugins.spaces import Categorical, Configuration, ConfigurationSpace, Float, Integer, Value
+from polarbear_plugins.validation import Float32Array, short
+
+__all__ = ["Surrogate", "load_surrogate"]
+
+_MOST_FILLED = 4096  # rows of instances and fidelities that are kept
+
+
+class Surrogate:
+    """The surrogate of a scenario.  Made by :func:`load_surrogate`, which keeps one for each scenario and process.
+
+    Parameters
+    ----------
+    folder
+        The copy of yahpo_data.
+    scenario
+        Name of the scenario.
+
+    Attributes
+    ----------
+    space : ConfigurationSpace
+        What is searched: all parameters but the instance and the fidelities.
+    fidelities : dict
+        Range of each fidelity; the first is the one to vary.
+    instances : tuple of str
+        Names of the instances.
+    targets : tuple of str
+        What is predicted, in the order of the columns of :meth:`predict`.
+    """
+
+    def __init__(self, folder: Path, scenario: str) -> None:
+        self.folder, self.scenario = folder, scenario
+        self.description = description = description_of(folder, scenario)
+        self.targets = description.targets
+        complete, encoding = read_space(folder, scenario), read_encoding(folder, scenario)
+        self._check_columns(complete, encoding)
+        column = description.instance_column
+        self.instances = description.instances
+        if column is not None:
+            self.instances = tuple(map(str, complete.parameters[column].choices))  # type: ignore[union-attr]
+        self.fidelities: dict[str, Float | Integer] = {
+            name: complete.parameters[name]  # type: ignore[misc]
+            for name in description.fidelities
+        }
+        searched = {
+            name: parameter
+            for name, parameter in complete.parameters.items()
+            if name != column and name not in description.fidelities
+        }
+        try:
+            self.space = ConfigurationSpace(searched, complete.conditions)
+        except InvalidInputError as problem:
+            raise SourceError(f"{folder / scenario / 'config_space.json'}: {problem}") from None
+        self._numbers = {name: place for place, name in enumerate(description.numbers)}
+        self._categories = {name: place for place, name in enumerate(description.categories)}
+        self._instance_codes = encoding.get(column, {}) if column is not None else {}
+        self._encoder = Encoder(self.space, self._numbers, self._categories, encoding, scenario)
+        # A column that does not count holds 0, or the code of its absence.
+        self._empty = Rows([encoding[name][NOT_ACTIVE] for name in description.categories], [0.0] * len(self._numbers))
+        self._filled: dict[tuple[object, ...], Rows] = {}
+        self._session: Any = None
+        self._inputs: tuple[str, str] = ("", "")
+        self._output: list[str] = []
+
+    def predict(
+        self,
+        configurations: Sequence[Configuration],
+        instance: str,
+        fidelities: Mapping[str, Value],
+        inactive: Inactive = "refuse",
+    ) -> Float32Array:
+        """Predict all targets of configurations on an instance, in one batch.
+
+        Parameters
+        ----------
+        configurations
+            Values of the parameters that count.
+        fidelities
+            A value for each fidelity.
+        inactive
+            Whether a parameter that is set but does not count is refused, or dropped.
+
+        Returns
+        -------
+        values[configuration, target]
+        """
+        return self._run(*self.encode(configurations, instance, fidelities, inactive))
+
+    def encode(
+        self,
+        configurations: Sequence[Configuration],
+        instance: str,
+        fidelities: Mapping[str, Value],
+        inactive: Inactive = "refuse",
+    ) -> tuple[NDArray[np.int32], Float32Array]:
+        """Make the two arrays that :meth:`predict` hands to the session: codes of categories, and numbers."""
+        # With the types, since True is the same key as 1.
+        key = instance, *fidelities.items(), *map(type, fidelities.values())
+        try:
+            empty = self._filled.get(key)
+        except TypeError:  # a list or the like, which is refused below
+            empty = None
+        if empty is None:
+            if len(self._filled) >= _MOST_FILLED:
+                self._filled.clear()
+            empty = self._filled[key] = self._at(instance, fidelities)
+        encode = self._encoder.encode
+        return _arrays([encode(each, empty, inactive) for each in configurations])
+
+    def predict_complete(self, configurations: Sequence[Configuration], inactive: Inactive = "refuse") -> Float32Array:
+        """:meth:`predict` for configurations that hold their instance and fidelities, as yahpo_gym takes them."""
+        column = self.description.instance_column
+        encoded = []
+        for configuration in configurations:
+            rest = dict(configuration)
+            fidelities = {name: rest.pop(name) for name in self.fidelities if name in rest}
+            instance = self.instances[0] if column is None else rest.pop(column, None)
+            if instance is None:
+                raise InvalidInputError(
+                    f"{self.scenario}: the instance {column!r} is missing; one of {', '.join(self.instances[:3])}, ..."
+                )
+            encoded.append(self._encoder.encode(rest, self._at(str(instance), fidelities), inactive))
+        return self._run(*_arrays(encoded))
+
+    def check_instance(self, instance: str) -> None:
+        """Refuse an instance that there is not, and name the near ones."""
+        if instance not in self.instances:
+            raise InvalidInputError(
+                f"The scenario {self.scenario!r} has no instance {instance!r}. "
+                f"{names_near(instance, list(self.instances))}"
+            )
+
+    def open(self) -> None:
+        """Open the session, on one thread, unless it is open.
+
+        :raises SourceError: the file is missing or damaged, or does not belong to the others.
+        """
+        if self._session is not None:
+            return
+        path = model_of(self.folder, self.scenario)
+        runtime = require("onnxruntime", extra="yahpo", who="A surrogate of YAHPO Gym")
+        if not path.is_file():
+            raise SourceError(
+                f"{path} is missing: this copy of https://github.com/slds-lmu/yahpo_data has no surrogate of "
+                f"{self.scenario!r}. Download it there."
+            )
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1  # a race has a process for each core
+        options.log_severity_level = 4  # what goes wrong is raised
+        try:
+            session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            [codes, numbers], [output] = session.get_inputs(), session.get_outputs()
+        except Exception as problem:  # onnxruntime's errors have no common base but this one
+            reason = " ".join(str(problem).split())
+            raise SourceError(f"{path} is damaged ({reason[:200]}). Download it again.") from None
+        for found, expected, what in (
+            (codes, len(self._categories), "categorical columns"),
+            (numbers, len(self._numbers), "columns of numbers"),
+            (output, len(self.targets), "targets"),
+        ):
+            if found.shape[-1] != expected:
+                raise SourceError(f"{path}: expected {expected} {what}, got {found.shape[-1]}. It is another one.")
+        self._session, self._inputs, self._output = session, (codes.name, numbers.name), [output.name]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load_surrogate, (self.scenario, str(self.folder))
+
+    def __repr__(self) -> str:
+        return f"Surrogate({self.scenario!r}, {len(self.instances)} instances, {str(self.folder)!r})"
+
+    def _at(self, instance: str, fidelities: Mapping[str, Value]) -> Rows:
+        """Fill the columns of an instance and fidelities in otherwise empty rows.
+
+        :raises InvalidInputError: there is no such instance, or a fidelity is missing, unknown or out of range.
+        """
+        self.check_instance(instance)
+        for name, parameter in self.fidelities.items():
+            if name not in fidelities:
+                raise InvalidInputError(
+                    f"{self.scenario}: the fidelity {name!r} is missing; expected {parameter}. "
+                    "Without it the surrogate would take 0."
+                )
+            if not parameter.accepts(fidelities[name]):
+                raise InvalidInputError(
+                    f"{self.scenario}: the fidelity {name!r} is {short(fidelities[name])}; expected {parameter}."
+                )
+        unknown = [name for name in fidelities if name not in self.fidelities]
+        if unknown:
+            raise InvalidInputError(
+                f"{self.scenario}: there is no fidelity {unknown[0]!r}. {names_near(unknown[0], list(self.fidelities))}"
+            )
+        rows = Rows(self._empty.codes.copy(), self._empty.numbers.copy())
+        if self.description.instance_column is not None:
+            rows.codes[self._categories[self.description.instance_column]] = self._instance_codes[instance]
+        for name, value in fidelities.items():
+            rows.numbers[self._numbers[name]] = float(value)
+        return rows
+
+    def _run(self, codes: NDArray[np.int32], numbers: Float32Array) -> Float32Array:
+        if self._session is None:
+            self.open()
+        if not len(codes):
+            return np.empty((0, len(self.targets)), dtype=np.float32)
+        values: Float32Array = self._session.run(self._output, {self._inputs[0]: codes, self._inputs[1]: numbers})[0]
+        return values
+
+    def _check_columns(self, complete: ConfigurationSpace, encoding: Mapping[str, Mapping[str, int]]) -> None:
+        """Refuse files that do not belong together."""
+        folder, description = self.folder / self.scenario, self.description
+        where = f"{folder / 'config_space.json'} and encoding.json"
+        for name in (*description.numbers, *description.categories):
+            if name not in complete.parameters:
+                raise SourceError(f"{where}: the parameter {name!r} of this scenario is missing.")
+        for name, parameter in complete.parameters.items():
+            if isinstance(parameter, Categorical):
+                wanted = [NOT_ACTIVE, *map(str, parameter.choices)]
+                lost = [choice for choice in wanted if choice not in encoding.get(name, {})]
+                if name not in description.categories or lost:
+                    raise SourceError(f"{where}: there is no code for {name} = {(lost or wanted)[0]!r}.")
+            elif name not in description.numbers:
+                raise SourceError(f"{where}: the surrogate has no column {name!r}.")
+            if name in description.fidelities and isinstance(parameter, Categorical):
+                raise SourceError(f"{where}: expected a range of the fidelity {name!r}.")
+            if name == description.instance_column and not isinstance(parameter, Categorical):
+                raise SourceError(f"{where}: expected the choices of the instance {name!r}.")
+
+
+def load_surrogate(scenario: str, data: str | Path | None = None) -> Surrogate:
+    """Surrogate of a scenario, one for each process; its session opens with the first prediction.
+
+    Parameters
+    ----------
+    scenario
+        One of the 14, or one of your own that the file ``yahpo_scenario_meta.json`` of the folder describes.
+    data
+        A copy of yahpo_data; by default the folder in the variable ``YAHPO_DATA``.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such scenario; names the near ones.
+    SourceError
+        A file is missing or damaged; names it and says what to do.
+    """
+    folder = data_folder(data)
+    files = [folder / scenario / name for name in ("config_space.json", "encoding.json", "model.onnx")]
+    # A file that changes makes another surrogate.  Sessions must not be shared with a process that was forked.
+    stamps = tuple((file.stat().st_mtime_ns, file.stat().st_size) if file.is_file() else None for file in files)
+    return _loaded(folder.resolve(), scenario, os.getpid(), stamps)
+
+
+def _arrays(encoded: Sequence[Rows]) -> tuple[NDArray[np.int32], Float32Array]:
+    codes = np.array([rows.codes for rows in encoded], dtype=np.int32)
+    return codes, np.array([rows.numbers for rows in encoded], dtype=np.float32)
+
+
+@functools.lru_cache(maxsize=32)
+def _loaded(folder: Path, scenario: str, *_: object) -> Surrogate:
+    return Surrogate(folder, scenario)

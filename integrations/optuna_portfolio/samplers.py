@@ -1,0 +1,129 @@
+"""Optuna's samplers as algorithms that race on boxes and configuration spaces: an evaluation is a trial."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import multiprocessing
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polarbear_plugins.charges import ChargedProblem, Charges, ObjectivesProblem
+from polarbear_plugins.errors import InvalidInputError, MissingExtraError, PolarBearWarning
+from polarbear_plugins.extras import require
+from polarbear_plugins.hypervolume import undominated_volume
+from polarbear_plugins.integrations.optuna_portfolio.suggesting import quiet, suggestions
+from polarbear_plugins.problems import Problem
+from polarbear_plugins.trajectories import Trajectory
+
+__all__ = ["NAMES", "SamplerAlgorithm", "optuna_samplers"]
+
+_WHO = "The portfolio 'optuna-samplers'"
+
+
+def _tpe_multivariate(samplers: Any, seed: int) -> Any:
+    # In groups, so that the parameters of each branch of a conditional space are modelled together as well.
+    return samplers.TPESampler(multivariate=True, group=True, seed=seed)
+
+
+def _qmc(samplers: Any, seed: int) -> Any:
+    return samplers.QMCSampler(scramble=True, seed=seed)
+
+
+# From the samplers of Optuna and a seed to a sampler with the settings that Optuna gives it.
+_SAMPLERS: dict[str, Callable[[Any, int], Any]] = {
+    "random": lambda samplers, seed: samplers.RandomSampler(seed=seed),
+    "qmc": _qmc,
+    "tpe": lambda samplers, seed: samplers.TPESampler(seed=seed),
+    "tpe-multivariate": _tpe_multivariate,
+    "cma-es": lambda samplers, seed: samplers.CmaEsSampler(seed=seed),
+    "gp": lambda samplers, seed: samplers.GPSampler(seed=seed),
+    "nsga-ii": lambda samplers, seed: samplers.NSGAIISampler(seed=seed),
+}
+_NEEDS = {"cma-es": "cmaes", "gp": "torch"}
+_ONE_OBJECTIVE = ("cma-es",)
+
+NAMES = tuple(_SAMPLERS)
+
+
+@dataclass(frozen=True, slots=True)
+class SamplerAlgorithm:
+    """A sampler of Optuna that asks and tells in a study of its own, in memory."""
+
+    name: str
+
+    def run(self, problem: Problem, horizon: float, seed: int, /) -> Trajectory:
+        """Run as many trials as the horizon has room for; an evaluation that is ``nan`` is a failed trial.
+
+        Several objectives make a study with several directions, and a trajectory of the volume not dominated yet.
+        """
+        optuna = require("optuna", extra="optuna", who=_WHO)
+        suggest = suggestions(problem, self.name)
+        several = isinstance(problem, ObjectivesProblem)
+        if several and self.name in _ONE_OBJECTIVE:
+            raise InvalidInputError(f"{self.name!r} takes one objective, and {problem.identity.name!r} has several.")
+        charges = Charges(horizon)
+        found: list[tuple[float, ...]] = []
+        measure, least = _measuring(problem)
+        with quiet(optuna):
+            sampler = _SAMPLERS[self.name](optuna.samplers, seed)
+            directions = ["minimize"] * len(problem.objectives) if isinstance(problem, ObjectivesProblem) else None
+            study = optuna.create_study(sampler=sampler, directions=directions)
+            while charges.room(least):
+                trial = study.ask()
+                values, cost = measure(suggest(trial))
+                if not charges.pay(cost, values[0]):
+                    break
+                found.append(values)
+                failed = any(math.isnan(value) for value in values)
+                study.tell(trial, None if failed else values, optuna.trial.TrialState.FAIL if failed else None)
+        if several:
+            charges = charges.with_values(undominated_volume(found))
+        return charges.trajectory(algorithm=self.name, instance=problem.identity.name, seed=seed)
+
+
+def optuna_samplers(names: Sequence[str] | None = None) -> tuple[SamplerAlgorithm, ...]:
+    """Make the algorithms of some samplers; without names, of all whose packages are installed.
+
+    :raises MissingExtraError: a sampler was asked for by name and needs a package that is not installed.
+    """
+    require("optuna", extra="optuna", who=_WHO)
+    missing = [name for name, package in _NEEDS.items() if importlib.util.find_spec(package) is None]
+    if names is None:
+        if missing and multiprocessing.parent_process() is None:  # once is enough, workers need not repeat it
+            packages = " ".join(_NEEDS[name] for name in missing)
+            warnings.warn(
+                f"{_WHO} leaves out {' and '.join(missing)}. Install what they need with: pip install {packages}",
+                PolarBearWarning,
+                stacklevel=2,
+            )
+        return tuple(SamplerAlgorithm(name) for name in NAMES if name not in missing)
+    for name in names:
+        if name not in _SAMPLERS:
+            raise InvalidInputError(f"{_WHO} has no sampler {name!r}. It has {', '.join(NAMES)}.")
+        if name in missing:
+            raise MissingExtraError(
+                f"The sampler {name!r} needs '{_NEEDS[name]}', which is not installed. "
+                f"Install it with: pip install {_NEEDS[name]}",
+                name=_NEEDS[name],
+            )
+    return tuple(SamplerAlgorithm(name) for name in names)
+
+
+def _measuring(problem: Any) -> tuple[Callable[[Any], tuple[tuple[float, ...], float]], float]:
+    """Find what turns a point into the values of the objectives and a cost, and what it costs at least.
+
+    An evaluation costs 1 unless the problem has costs of its own, which it tells only afterwards.
+    """
+    if isinstance(problem, ObjectivesProblem):
+        return problem.measure_objectives, 0.0
+    if isinstance(problem, ChargedProblem):
+
+        def measured(point: Any) -> tuple[tuple[float, ...], float]:
+            value, cost = problem.measure(point)
+            return (float(value),), cost
+
+        return measured, 0.0
+    return (lambda point: ((float(problem.evaluate(point)),), 1.0)), 1.0

@@ -1,0 +1,104 @@
+"""Many relations on the same items at once, as bits in words of 64.
+
+An array ``[word, column]`` holds a relation in each column: the rows of its matrix one after the other, as many in a
+word as fit, bit j of row i being the edge from i to j.  Every operation is then a few operations on whole arrays.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MOST_ITEMS", "BitRelations", "Flags", "Places", "Words", "any_bit"]
+
+Words: TypeAlias = NDArray[np.uint64]
+Flags: TypeAlias = NDArray[np.bool_]
+Places: TypeAlias = NDArray[np.intp]
+
+MOST_ITEMS = 64
+_ONE = np.uint64(1)
+
+
+def any_bit(words: Words) -> Flags:
+    """Whether each column has any edge."""
+    flags: Flags = np.bitwise_or.reduce(words, axis=0) != 0
+    return flags
+
+
+class BitRelations:
+    """How relations on a number of items lie in words.
+
+    >>> bits = BitRelations(3)
+    >>> chain = bits.pack(np.array([[[0, 1, 0], [0, 0, 1], [0, 0, 0]]], dtype=bool))
+    >>> int(bits.product(chain, chain)[0, 0])  # two steps down: the edge from 0 to 2
+    4
+    """
+
+    def __init__(self, items: int) -> None:
+        self.items = items
+        self.rows_in_word = 64 // items
+        self.words = -(-items // self.rows_in_word)
+        self._row = np.uint64((1 << items) - 1)
+        rows = [min(self.rows_in_word, items - first) for first in range(0, items, self.rows_in_word)]
+        #: The first column of the matrix.
+        self._column = np.array([sum(1 << (items * row) for row in range(count)) for count in rows], dtype=np.uint64)[
+            :, None
+        ]
+        self.diagonal = self.pack(np.eye(items, dtype=np.bool_)[None])
+
+    def pack(self, matrices: Flags) -> Words:
+        """Words of ``matrices[column, i, j]``."""
+        words = np.zeros((self.words, len(matrices)), dtype=np.uint64)
+        for i in range(self.items):
+            place, shift = self._place(i)
+            for j in range(self.items):
+                words[place] |= matrices[:, i, j].astype(np.uint64) << np.uint64(shift + j)
+        return words
+
+    def row(self, relation: Words, i: int) -> Words:
+        """One row of each relation."""
+        place, shift = self._place(i)
+        row: Words = (relation[place] >> np.uint64(shift)) & self._row
+        return row
+
+    def product(self, first: Words, second: Words) -> Words:
+        """Edges from i to j over some b: (i, b) in the first and (b, j) in the second."""
+        result = np.zeros_like(first)
+        work = np.empty_like(first)
+        for b in range(self.items):
+            np.right_shift(first, np.uint64(b), out=work)
+            work &= self._column
+            work *= self.row(second, b)  # a copy of the row wherever the column has a bit: rows do not overlap
+            result |= work
+        return result
+
+    def first_edge(self, edges: Words) -> tuple[Words, Places, Places]:
+        """One edge of each column, none of which is empty: as a relation, and from where to where it goes."""
+        word = np.full(edges.shape[1], self.words - 1)
+        bits = edges[-1]
+        for place in range(self.words - 2, -1, -1):
+            here = edges[place] != 0
+            bits = np.where(here, edges[place], bits)
+            word[here] = place
+        lowest = bits & (~bits + _ONE)
+        position = np.bitwise_count(lowest - _ONE).astype(np.intp)
+        single = np.zeros_like(edges)
+        single[word, np.arange(word.size)] = lowest
+        return single, word * self.rows_in_word + position // self.items, position % self.items
+
+    def close(self, relation: Words, i: Places, j: Places) -> Words:
+        """Add the edge from i to j, and what follows from it, to reflexive and transitive relations."""
+        place, slot = np.divmod(j, self.rows_in_word)
+        below = relation[place, np.arange(i.size)] >> (slot * self.items).astype(np.uint64)
+        below &= self._row
+        result = relation >> i.astype(np.uint64)
+        result &= self._column
+        result *= below
+        result |= relation
+        return result
+
+    def _place(self, row: int) -> tuple[int, int]:
+        word, slot = divmod(row, self.rows_in_word)
+        return word, slot * self.items

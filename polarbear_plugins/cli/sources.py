@@ -1,0 +1,33 @@
+"""The sources of runs that several commands read."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from polarbear_plugins.errors import UnknownNameError
+from polarbear_plugins.plugins import Plugins, load_plugins
+from polarbear_plugins.replay import load_result
+from polarbear_plugins.trajectories import Trajectory
+
+__all__ = ["read_runs", "read_sources"]
+
+
+def read_sources(plugins: Plugins, sources: Sequence[str], options: Mapping[str, str]) -> list[Trajectory]:
+    """Read several sources by an adapter that takes them together, or each by itself."""
+    if len(sources) > 1:
+        together = plugins.manager.hook.polarbear_read_trajectories(source=list(sources), options=options)
+        if together is not None:
+            return list(together)
+    return list(itertools.chain.from_iterable(plugins.read_trajectories(source, **options) for source in sources))
+
+
+def read_runs(sources: Sequence[str], options: Mapping[str, str]) -> list[Trajectory]:
+    """Read the runs of a source, or of a race from its journal or its saved result, which no adapter reads."""
+    try:
+        return read_sources(load_plugins(), sources, options)
+    except UnknownNameError:
+        if len(sources) == 1 and Path(sources[0]).is_file():
+            return list(load_result(sources[0]).trajectories())
+        raise

@@ -1,0 +1,1 @@
+"""Figures, with the extra ``plots``.  Each function draws into given or new axes, and returns them."""

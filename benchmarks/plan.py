@@ -176,6 +176,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=0.1)
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--most", type=int, default=5000, help="instances after which a race is given up")
+    parser.add_argument("--first-seed", type=int, default=0, help="of the races; others than the default are fresh ones")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore", InferenceWarning)
@@ -188,7 +189,7 @@ def main() -> None:
     for mode in options.mode or MODES:
         for correlation in options.correlation or (0.0, 0.95):
             races: list[Forecasted] = []
-            seed = 0
+            seed = options.first_seed
             while len(races) < options.races:
                 found = one_race(seed, options, mode, correlation)
                 races += [] if found is None else [found]

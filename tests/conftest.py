@@ -26,6 +26,11 @@ def pytest_report_header() -> str:
     return f"polarbear_plugins from {Path(polarbear_plugins.__file__).parent}"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the file that takes longest, so that no process is left alone with it at the end."""
+    items.sort(key=lambda item: item.path.name != "test_pymc_engines.py")
+
+
 @pytest.fixture
 def root() -> Path:
     """The top folder of the repository."""

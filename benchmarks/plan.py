@@ -176,7 +176,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=0.1)
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--most", type=int, default=5000, help="instances after which a race is given up")
-    parser.add_argument("--first-seed", type=int, default=0, help="of the races; others than the default are fresh ones")
+    parser.add_argument("--first-seed", type=int, default=0, help="of the races; fresh ones from 10000 on")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore", InferenceWarning)

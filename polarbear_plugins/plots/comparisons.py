@@ -93,7 +93,8 @@ def plot_wins(posterior: Posterior, *, timepoint: float | None = None, ax: Axes 
     timepoint
         When: the last timepoint up to there; by default the last of all.
     ax
-        As in :func:`polarbear_plugins.plots.plot_ratings`.
+        As in :func:`polarbear_plugins.plots.plot_ratings`.  Numbers fit the room that the axes have now: in a figure
+        of several draw this one last.
     """
     place = _place(posterior.timepoints, timepoint)
     logs = posterior.log_ratings[:, place]

@@ -352,6 +352,26 @@ def a_round(number: int, inside: str, out: str = "", settled: str = "") -> Round
     )
 
 
+@pytest.mark.parametrize("count", [14, 15, 60, 200])
+def test_the_labels_of_many_rounds_stay_apart(count: int, raced: RaceResult) -> None:
+    pytest.importorskip("matplotlib")
+    many = tuple(replace(a_round(number, "ABC"), instances=1000 * number) for number in range(1, count + 1))
+    ax = plot_dominance(replace(raced, state=replace(raced.state, rounds=many)))
+    assert overlaps(ax) == []
+    assert len(ax.get_xticks()) >= 5
+
+
+@pytest.mark.parametrize("inches", [1.6, 2.5, 8])
+def test_the_numbers_of_wins_fit_into_small_axes(inches: float, result: RaceResult) -> None:
+    figure_module = pytest.importorskip("matplotlib.figure")
+    short = replace(result.posterior, algorithms=tuple("ABCDEFGHIJ"))
+    ax = plot_wins(short, ax=figure_module.Figure(figsize=(inches, inches), layout="constrained").subplots())
+    renderer = drawn(ax).get_renderer()
+    boxes = [text.get_window_extent(renderer) for text in ax.texts]
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    assert len(boxes) == (90 if inches > 2 else 0)
+
+
 def test_an_algorithm_is_settled_since_its_last_pair_was_and_a_newcomer_opens_it_again() -> None:
     first = (a_round(1, "abc", settled="ab"), a_round(2, "abc", settled="bc"), a_round(3, "abc", out="c"))
     assert rounds.rounds_of_settling(first[:1]) == {}

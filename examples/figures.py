@@ -121,10 +121,10 @@ def main() -> None:
     for name, ax in draw(result).items():
         if name in DOCS or not arguments.docs:
             path = folder / f"{name}.png"
-            ax.figure.savefig(path, dpi=80 if arguments.docs else 120)
+            ax.figure.savefig(path, dpi=110)
             if arguments.docs:
                 with Image.open(path) as image:  # fewer colours make small files
-                    small = image.convert("RGB").quantize(96)
+                    small = image.convert("RGB").quantize(200)
                 small.save(path, optimize=True)
             print(path)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from polarbear_plugins.markup import Markup, html_table
 from polarbear_plugins.posterior import Posterior
 from polarbear_plugins.selection import ratings_among
 from polarbear_plugins.validation import FloatArray
@@ -24,6 +25,7 @@ __all__ = [
     "mean_ratings",
     "probability_text",
     "reasons",
+    "result_table",
     "spans",
     "stretches",
 ]
@@ -110,8 +112,8 @@ def advice_from(found: Sequence[Stretch], grid: FloatArray, unit: str = "") -> s
 def stretches(posterior: Posterior, among: Sequence[str]) -> list[Stretch]:
     """Whom to choose when: the highest mean ratings among the candidates, with a change only where it pays.
 
-    Each change of the choice must gain at least 0.01 in rating on average over all timepoints: what is likely the best by
-    a hair for a while is no reason to change.
+    Each change of the choice must gain at least 0.01 in rating on average over all timepoints: what is likely the best
+    by a hair for a while is no reason to change.
     """
     mean = ratings_among(posterior, among).mean(axis=0) / posterior.timepoints.size
     steps, candidates = mean.shape
@@ -147,6 +149,13 @@ def mean_ratings(posterior: Posterior) -> FloatArray:
     """``mean[timepoint, algorithm]``: the probability of being best of all, by the mean of the posterior."""
     mean: FloatArray = posterior.ratings.mean(axis=0)
     return mean
+
+
+def result_table(result: RaceResult) -> Markup:
+    """Tabulate in HTML who is in, who is out and why."""
+    why, out = reasons(result), {elimination.algorithm for elimination in result.eliminations}
+    rows = [[name, "out" if name in out else "in", why[name]] for name in result.algorithms]
+    return html_table(("algorithm", "status", "because"), rows)
 
 
 def spans(grid: FloatArray, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[str]:

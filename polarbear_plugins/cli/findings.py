@@ -8,6 +8,7 @@ from rich.text import Text
 from polarbear_plugins.cli.output import text_table
 from polarbear_plugins.findings import conclusion, mean_ratings, reasons
 from polarbear_plugins.results import RaceResult
+from polarbear_plugins.timepoints import few_places
 
 __all__ = ["show_result"]
 
@@ -18,7 +19,7 @@ def show_result(out: Console, result: RaceResult, unit: str = "") -> None:
         out.print(conclusion(result))
         return
     grid = result.timepoints
-    columns = sorted({0, grid.size // 3, 2 * grid.size // 3, grid.size - 1})
+    columns = few_places(grid.size)
     mean = mean_ratings(result.posterior)
     summary, why = result.summary(), reasons(result)
     failed = bool(summary["failed"].any())

@@ -40,17 +40,15 @@ def preferences_of(result: RaceResult, unit: str = "") -> dict[str, tuple[str, P
 
 
 def choices_of(result: RaceResult, unit: str = "") -> dict[str, dict[str, dict[str, Any]]]:
-    """What to show for each preference and risk, as texts: a sentence, and the rows of a table."""
+    """Tell what to show for each preference and risk, as texts: a sentence, and the rows of a table."""
     return {
-        key: {
-            risk: _texts(select(result.posterior, result.pareto_set, preference, risk), says, risk) for risk in RISKS
-        }
+        key: {risk: _texts(select(result.posterior, result.pareto_set, preference, risk), says, risk) for risk in RISKS}
         for key, (says, preference) in preferences_of(result, unit).items()
     }
 
 
 def selection_section(result: RaceResult, choices: dict[str, dict[str, dict[str, Any]]], unit: str = "") -> Markup:
-    """The control, what it shows at first, and all choices in one table, which needs no script."""
+    """Make the control, what it shows at first, and a table of all choices, which needs no script."""
     preferences = preferences_of(result, unit)
     first = choices["uniform"]["expected"]
     options = "".join(f'<option value="{text(key)}">{text(says)}</option>' for key, (says, _) in preferences.items())
@@ -63,19 +61,19 @@ def selection_section(result: RaceResult, choices: dict[str, dict[str, dict[str,
     note = (
         ""
         if result.posterior.joint
-        else f"<p>The prior {text(result.settings.prior)} treats timepoints as independent: a value over several of them "
-        "then varies as little as that model implies, so the intervals, P(best) and the quantiles are too sure of "
+        else f"<p>The prior {text(result.settings.prior)} treats timepoints as independent: a value over several of "
+        "them then varies as little as that model implies, so the intervals, P(best) and the quantiles are too sure of "
         "themselves. Means are not affected; a temporal prior such as bspline is the better ground for the rest.</p>"
     )
     return Markup(
-        "<p>What to choose depends on what is known about the later budget (preference) and on how much risk is welcome. "
-        "The value of an algorithm is its probability of being the best of those that are left, over time as the "
+        "<p>What to choose depends on what is known about the later budget (preference) and on how much risk is "
+        "welcome. The value of an algorithm is its probability of being the best of those that are left, over time as the "
         "preference weighs it.</p>"
-        f'<form id="control" class="control" hidden><label>Preference <select id="preference">{options}</select></label>'
-        f'<label>Risk <select id="risk">{risks}</select></label></form>'
+        f'<form id="control" class="control" hidden><label>Preference <select id="preference">{options}</select>'
+        f'</label><label>Risk <select id="risk">{risks}</select></label></form>'
         f'<div aria-live="polite"><p class="says" id="choice-says">{text(first["says"])}</p>'
         f'<div class="wide">{table}</div></div>'
-        '<!-- figures of values -->'
+        "<!-- figures of values -->"
         f'{note}<h3>All choices</h3><div class="wide">{overview}</div>'
     )
 

@@ -50,8 +50,8 @@ class Figures:
         """Ratings over time."""
         return self._drawn(
             "ratings",
-            "The probability of being the best of all on a new instance, over time: posterior means, and bands that hold "
-            "the truth with probability 90 %. Eliminated algorithms are grey.",
+            "The probability of being the best of all on a new instance, over time: posterior means, and bands that "
+            "hold the truth with probability 90 %. Eliminated algorithms are grey.",
             lambda: plots.plot_ratings(self._result.posterior, eliminated=self._out, colour=self.colours),
         )
 
@@ -129,7 +129,7 @@ class Figures:
 
 
 def _inline(svg: str, name: str, says: str) -> str:
-    """Make a part of a page from an SVG file: names of its own, as wide as there is room, and a text for all readers."""
+    """Make a part of a page from an SVG file: names of its own, as wide as there is room, and a text to be read."""
     body = svg[svg.index("<svg") :]
     opening, _, rest = body.partition(">")
     [box] = re.findall(r'viewBox="([-\d. ]+)"', opening)

@@ -21,7 +21,7 @@ from polarbear_plugins.report.figures import Figures
 from polarbear_plugins.report.style import SCRIPT, STYLE
 from polarbear_plugins.results import RaceResult
 
-__all__ = ["render", "title_of", "write_report"]
+__all__ = ["check_replaceable", "render", "title_of", "write_report"]
 
 _GENERATOR = '<meta name="generator" content="polarbear-plugins'
 _HEAD = 2000  # characters in which the line above stands
@@ -80,7 +80,7 @@ def check_replaceable(path: Path) -> None:
     except OSError as problem:
         raise SourceError(f"{path}: cannot be written ({problem.strerror or problem}).") from None
     if not ours:
-        raise InvalidInputError(f"{path}: there is a file already, and it is no report. Use another name, or --force.")
+        raise InvalidInputError(f"{path}: there is a file already, and it is no report. Use another name, or force it.")
 
 
 def render(result: RaceResult, *, title: str | None = None, unit: str = "", plugins: Plugins | None = None) -> str:
@@ -130,9 +130,7 @@ def title_of(result: RaceResult) -> str:
     return f"Race of {who} on {suite['name']}" if suite else f"Race of {who}"
 
 
-def _findings(
-    result: RaceResult, figures: Figures, unit: str
-) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
+def _findings(result: RaceResult, figures: Figures, unit: str) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
     choices = choices_of(result, unit)
     # A budget by itself is a timepoint of the figures above.
     named = {key: wish for key, wish in preferences_of(result, unit).items() if isinstance(wish[1], str)}
@@ -166,7 +164,7 @@ def _warnings(result: RaceResult) -> str:
     if result.rounds and not result.posterior.diagnostics.good:
         found.append("The posterior is not good enough to decide on: see the diagnostics below.")
     if result.failures:
-        found.append(f"{len(result.failures):,} runs failed and count as having found nothing: see the diagnostics below.")
+        found.append(f"{len(result.failures):,} runs failed and count as having found nothing: see below.")
     return "".join(f'<p class="warning">{text(says)}</p>' for says in found)
 
 

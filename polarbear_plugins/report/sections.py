@@ -54,8 +54,8 @@ def budgets(result: RaceResult, colours: Mapping[str, str]) -> Markup:
         [row(stretch) for stretch in found],
     )
     return Markup(
-        "<p>The highest ratings among those that are left, with a change only where it gains at least 0.01 in rating on "
-        f"average over time.</p>{_wide(table)}"
+        "<p>The highest ratings among those that are left, with a change only where it gains at least 0.01 in rating "
+        f"on average over time.</p>{_wide(table)}"
     )
 
 
@@ -84,7 +84,7 @@ def algorithms(result: RaceResult, colours: Mapping[str, str]) -> Markup:
 
 
 def rounds(result: RaceResult) -> Markup:
-    """What happened in which round."""
+    """Tell what happened in which round."""
     rows = [
         [
             finished.number,
@@ -99,7 +99,7 @@ def rounds(result: RaceResult) -> Markup:
 
 
 def open_questions(result: RaceResult) -> Markup:
-    """What is not settled, and what settling it would take."""
+    """Tell what is not settled, and what settling it would take."""
     if result.resolved:
         return Markup("<p>Nothing: every pair is settled.</p>")
     relations, grid, pairs = result.relations, result.timepoints, result.open_pairs
@@ -120,14 +120,14 @@ def open_questions(result: RaceResult) -> Markup:
         advice += '; resolution "crossing" also settles a pair once it is sure that neither dominates the other'
     return Markup(
         f"<p>{count:,} pair{'s are' if count > 1 else ' is'} neither surely different nor surely equivalent at some "
-        f"timepoints. Likely needed to settle {'them' if count > 1 else 'it'}: <strong>{text(result.outlook())}</strong>, "
-        f"beside the {len(result.state.table.instances):,} there are. {text(advice)}.</p>"
+        f"timepoints. Likely needed to settle {'them' if count > 1 else 'it'}: "
+        f"<strong>{text(result.outlook())}</strong>, beside the {len(result.state.table.instances):,} there are. {text(advice)}.</p>"
         f"{_wide(html_table(columns, rows))}{more_pairs}"
     )
 
 
 def repeat(result: RaceResult) -> Markup:
-    """Settings, versions, seed, and how to get the same result again."""
+    """Tell the settings, versions and seed, and how to get the same result again."""
     says, command = how_to_repeat(result)
     settings, about, grid = result.settings, result.about, result.timepoints
     pairs: list[tuple[object, object]] = [

@@ -14,6 +14,7 @@ from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, Source
 from polarbear_plugins.partial_orders import IndifferenceError, Missing, from_criteria
 from polarbear_plugins.posets import PartialOrder
 from polarbear_plugins.streams import natural_key
+from polarbear_plugins.targets import hitting_times
 from polarbear_plugins.timepoints import as_timepoints
 from polarbear_plugins.trajectories import Trajectory, sample_staircase
 from polarbear_plugins.validation import FloatArray, as_vector, short
@@ -87,9 +88,9 @@ def time_to_targets(
         watched[run.instance] = max(run.horizon, watched.get(run.instance, 0.0))
     values = []
     for run in runs:
-        step = np.searchsorted(-run.best, -goals, side="left")  # the first that is as small; best never grows
+        hits = hitting_times(run, goals)
         never = np.inf if run.horizon >= watched[run.instance] else np.nan
-        values.append(np.append(run.times, never)[step])
+        values.append(np.where(hits < np.inf, hits, never))
     return _frames(runs, values, [f"time to {goal:.15g}" for goal in goals], statistic)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from polarbear_plugins.markup import Markup, html_table
 from polarbear_plugins.posterior import Posterior
 from polarbear_plugins.selection import ratings_among
+from polarbear_plugins.timepoints import spans
 from polarbear_plugins.validation import FloatArray
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ __all__ = [
     "probability_text",
     "reasons",
     "result_table",
-    "spans",
     "stretches",
 ]
 
@@ -156,15 +156,6 @@ def result_table(result: RaceResult) -> Markup:
     why, out = reasons(result), {elimination.algorithm for elimination in result.eliminations}
     rows = [[name, "out" if name in out else "in", why[name]] for name in result.algorithms]
     return html_table(("algorithm", "status", "because"), rows)
-
-
-def spans(grid: FloatArray, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[str]:
-    """Stretches of timepoints, as text."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], inside, [False])).astype(np.int8)))
-    return [
-        f"{grid[start]:,.5g}" if start == stop - 1 else f"{grid[start]:,.5g} to {grid[stop - 1]:,.5g}"
-        for start, stop in zip(edges[::2], edges[1::2], strict=True)
-    ]
 
 
 def leads(grid: FloatArray, ahead: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:

@@ -16,7 +16,7 @@ from polarbear_plugins.timepoints import as_timepoints, log_timepoints
 from polarbear_plugins.trajectories import Trajectory, sample_staircase
 from polarbear_plugins.validation import FloatArray, as_whole_number
 
-__all__ = ["RankingStream", "default_timepoints", "natural_key", "rank", "stream_rankings"]
+__all__ = ["RankingStream", "check_trajectory", "default_timepoints", "natural_key", "rank", "stream_rankings"]
 
 # What is kept of the runs on one instance: algorithm -> seed -> best value at each timepoint.
 InstanceRuns: TypeAlias = dict[str, dict[int, FloatArray]]
@@ -134,7 +134,7 @@ class RankingStream:
 
     def add(self, trajectory: Trajectory) -> RankingTable | None:
         """Take a run; return the rankings of its instance if this run completes it."""
-        _checked(trajectory)
+        check_trajectory(trajectory)
         name = trajectory.instance
         if trajectory.algorithm not in self._empty.algorithms:
             raise InvalidInputError(
@@ -196,7 +196,7 @@ def default_timepoints(trajectories: Iterable[Trajectory], count: int = 50) -> F
     last: dict[str, float] = {}
     earliest, whole = np.inf, True
     for trajectory in trajectories:
-        name = _checked(trajectory).algorithm
+        name = check_trajectory(trajectory).algorithm
         last[name] = max(last.get(name, 0.0), trajectory.horizon)
         first[name] = min(first.get(name, np.inf), _first_value(trajectory))
         later = trajectory.times[trajectory.times > 0]
@@ -240,12 +240,13 @@ def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
 def _chosen(trajectories: Iterable[Trajectory], wanted: Sequence[str] | None, given: set[str]) -> Iterator[Trajectory]:
     """Pass on the runs of the wanted algorithms, and note in ``given`` of which ones there are any."""
     for trajectory in trajectories:
-        given.add(_checked(trajectory).algorithm)
+        given.add(check_trajectory(trajectory).algorithm)
         if wanted is None or trajectory.algorithm in wanted:
             yield trajectory
 
 
-def _checked(trajectory: Trajectory) -> Trajectory:
+def check_trajectory(trajectory: Trajectory) -> Trajectory:
+    """Refuse what is no trajectory."""
     if not isinstance(trajectory, Trajectory):
         raise InvalidInputError(
             f"Expected Trajectory objects, got {type(trajectory).__name__}. "

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.validation import FloatArray, as_number, as_vector, as_whole_number, check_times
 
-__all__ = ["as_timepoints", "few_places", "log_timepoints", "uniform_timepoints"]
+__all__ = ["as_timepoints", "few_places", "log_timepoints", "spans", "uniform_timepoints"]
 
 
 def log_timepoints(first: float, last: float, count: int, *, integer: bool = False) -> FloatArray:
@@ -68,6 +68,19 @@ def few_places(count: int) -> list[int]:
     ([0, 16, 33, 49], [0])
     """
     return sorted({0, count // 3, 2 * count // 3, count - 1})
+
+
+def spans(grid: FloatArray, inside: NDArray[np.bool_]) -> list[str]:
+    """Stretches of timepoints, as text.
+
+    >>> spans(np.array([1.0, 5.0, 20.0, 1500.0]), np.array([True, True, False, True]))
+    ['1 to 5', '1,500']
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], inside, [False])).astype(np.int8)))
+    return [
+        f"{grid[start]:,.5g}" if start == stop - 1 else f"{grid[start]:,.5g} to {grid[stop - 1]:,.5g}"
+        for start, stop in zip(edges[::2], edges[1::2], strict=True)
+    ]
 
 
 def _check_grid(first: float, last: float, count: int, who: str) -> tuple[float, float, int]:

@@ -35,6 +35,12 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
+def test_an_incumbent_that_was_good_once_has_reached_the_target() -> None:
+    values = [5, 1, 4, 4, 4]
+    risen = Trajectory(algorithm="a", instance="f1", times=range(1, 6), best=values, horizon=9, incumbent=True)
+    assert time_to_targets([risen], [4, 1])["f1"].loc["a"].tolist() == [2, 2]
+
+
 def test_repeated_runs_count_by_their_median_or_mean() -> None:
     runs = [run("a", [9, value], seed=seed) for seed, value in enumerate([1.0, 2.0, 6.0])]
     assert best_at_timepoints(runs, [10, 50])["f1"].loc["a"].tolist() == [9, 2]

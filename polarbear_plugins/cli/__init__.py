@@ -11,6 +11,7 @@ from polarbear_plugins.cli.analyze import analyze
 from polarbear_plugins.cli.demo import demo
 from polarbear_plugins.cli.depth import depth
 from polarbear_plugins.cli.leaderboard import leaderboard
+from polarbear_plugins.cli.measures import measures
 from polarbear_plugins.cli.plugins import plugins
 from polarbear_plugins.cli.race import race, resume
 from polarbear_plugins.cli.report import report
@@ -81,5 +82,5 @@ def main() -> None:
     """Find out which optimization algorithms are worth keeping when the later budget is unknown."""
 
 
-for command in (demo, race, resume, analyze, select, report, depth, leaderboard, plugins):
+for command in (demo, race, resume, analyze, select, report, depth, leaderboard, measures, plugins):
     main.add_command(command)

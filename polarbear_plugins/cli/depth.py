@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from polarbear_plugins.cli.analyze import read_sources
-from polarbear_plugins.cli.options import key_values
+from polarbear_plugins.cli.options import key_values, parse_numbers
 from polarbear_plugins.cli.output import console, json_option, print_json, text_table
 from polarbear_plugins.criteria import (
     Indifference,
@@ -113,9 +113,9 @@ def depth(
             raise InvalidInputError("--at and --targets: give one of the two.")
         runs = _runs(sources, key_values(options, "--option"))
         if timepoints is not None:
-            frames = best_at_timepoints(runs, _numbers(timepoints, "--at"), statistic)
+            frames = best_at_timepoints(runs, parse_numbers(timepoints, "--at"), statistic)
         else:
-            frames = time_to_targets(runs, _numbers(targets or "", "--targets"), statistic)
+            frames = time_to_targets(runs, parse_numbers(targets or "", "--targets"), statistic)
     elif len(sources) > 1:
         raise InvalidInputError("Expected one table of criteria. For runs, say --at or --targets.")
     else:
@@ -190,10 +190,3 @@ def _runs(sources: Sequence[str], options: Mapping[str, str]) -> Sequence[Trajec
         if len(sources) == 1 and Path(sources[0]).is_file():
             return list(load_result(sources[0]).trajectories())
         raise
-
-
-def _numbers(text: str, option: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInputError(f"{option}: expected numbers separated by commas, got {text!r}.") from None

@@ -11,7 +11,7 @@ import click
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.settings import RaceSettings
 
-__all__ = ["MOST_TIMEPOINTS", "key_values", "parse_timepoints", "settings_from", "settings_options"]
+__all__ = ["MOST_TIMEPOINTS", "key_values", "parse_numbers", "parse_timepoints", "settings_from", "settings_options"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -121,6 +121,14 @@ def parse_timepoints(text: str) -> int | list[float]:
             f"--timepoints: expected a whole number of timepoints up to {MOST_TIMEPOINTS}, got {text!r}."
         )
     return int(numbers[0])
+
+
+def parse_numbers(text: str, option: str) -> list[float]:
+    """Read numbers separated by commas."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInputError(f"{option}: expected numbers separated by commas, got {text!r}.") from None
 
 
 def _number(text: str) -> Any:

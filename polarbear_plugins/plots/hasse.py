@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
 from polarbear_plugins.plots.layers import Layout, lay_out
+from polarbear_plugins.plots.style import BLUE, ORANGE, broken
 from polarbear_plugins.posets import PartialOrder
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_hasse_diagram", "save_hasse_diagrams"]
 
-_BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#666666"  # of Okabe and Ito, told apart by everyone
+_GREY = "#666666"
 _FONT = 9.0
 _POINTS = 72.0  # in an inch
 _PAD = 5.0
@@ -44,7 +44,7 @@ def plot_hasse_diagram(
         Pairs (better, worse) to draw thick and orange where there is a line between them, such as what the deepest
         orders have in common.
     """
-    labels = [_broken(name) for name in order.optimizers]
+    labels = [broken(name, _LINE) for name in order.optimizers]
     layout = _layout(order, labels)
     ax = _figure([layout], [_height(layout, labels)]).subplots() if ax is None else ax
     thick = set(highlight)
@@ -68,7 +68,7 @@ def plot_hasse_diagram(
                 for place, (_, layer) in enumerate(points)
                 for side in (half * (place > 0), -half * (place < len(points) - 1))
             ],
-            color=_ORANGE if strong else _GREY,
+            color=ORANGE if strong else _GREY,
             linewidth=2.6 if strong else 1.0,
             solid_joinstyle="round",
             zorder=2 if strong else 1,
@@ -87,7 +87,7 @@ def plot_hasse_diagram(
             bbox={
                 "boxstyle": f"round,pad={_PAD / _FONT / 1.6:.2f}",
                 "facecolor": "white",
-                "edgecolor": _BLUE if first else _GREY,
+                "edgecolor": BLUE if first else _GREY,
                 "linewidth": 1.8 if first else 0.8,
             },
         )
@@ -108,7 +108,7 @@ def save_hasse_diagrams(
 ) -> Path:
     """Draw partial orders beside each other into a file; its ending says of which kind (.png, .pdf, .svg)."""
     path, thick = Path(path), list(highlight)
-    labels = [[_broken(name) for name in order.optimizers] for order in orders]
+    labels = [[broken(name, _LINE) for name in order.optimizers] for order in orders]
     layouts = [_layout(order, names) for order, names in zip(orders, labels, strict=True)]
     figure = _figure(layouts, [_height(layout, names) for layout, names in zip(layouts, labels, strict=True)])
     widths = [layout.width for layout in layouts]
@@ -157,13 +157,3 @@ def _layout(order: PartialOrder, labels: Sequence[str]) -> Layout:
     scale = _FONT / font.get_size_in_points()
     widths = [max(width(line) for line in label.split("\n")) * scale + 2 * _PAD for label in labels]
     return lay_out(order, widths, _GAP)
-
-
-def _broken(name: str) -> str:
-    """Break a long name after a space or another sign between its parts, or anywhere if it has none."""
-    lines = [""]
-    for part in re.findall(rf"[^\s_\-+/.,:;]{{1,{_LINE}}}[\s_\-+/.,:;]*|[\s_\-+/.,:;]+", name):
-        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > _LINE:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(line.strip() for line in lines)

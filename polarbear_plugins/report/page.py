@@ -153,8 +153,8 @@ def _findings(result: RaceResult, figures: Figures, unit: str) -> tuple[list[tup
 def _subtitle(result: RaceResult, unit: str) -> str:
     grid, settings = result.timepoints, result.settings
     return (
-        f"{len(result.algorithms)} algorithms · {len(result.state.table.instances):,} instances · {grid.size} timepoints "
-        f"{grid[0]:,.5g} to {grid[-1]:,.5g}{f' {unit}' if unit else ''} · alpha {settings.alpha:g} · epsilon "
+        f"{len(result.algorithms)} algorithms · {len(result.state.table.instances):,} instances · {grid.size} "
+        f"timepoints {grid[0]:,.5g} to {grid[-1]:,.5g}{f' {unit}' if unit else ''} · alpha {settings.alpha:g} · epsilon "
         f"{settings.epsilon:g} · seed {settings.seed}"
     )
 

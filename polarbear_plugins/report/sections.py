@@ -9,10 +9,11 @@ from importlib.metadata import version
 
 import numpy as np
 
-from polarbear_plugins.findings import Stretch, mean_ratings, reasons, spans, stretches
+from polarbear_plugins.findings import Stretch, mean_ratings, reasons, stretches
 from polarbear_plugins.markup import Markup, definitions, html_table, text
 from polarbear_plugins.report.commands import how_to_repeat
 from polarbear_plugins.results import RaceResult
+from polarbear_plugins.timepoints import spans
 
 __all__ = ["algorithms", "budgets", "diagnostics", "open_questions", "repeat", "rounds"]
 

@@ -1,0 +1,203 @@
+"""Figures that compare algorithms with each other: values under a preference, wins, places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from polarbear_plugins.bootstrap import Bootstrap
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.plots.style import as_colours, broken, diverging, hatch, label_rows, new_axes, time_text
+from polarbear_plugins.posterior import Posterior
+from polarbear_plugins.preferences import PreferenceLike
+from polarbear_plugins.risks import probability_best
+from polarbear_plugins.selection import select
+from polarbear_plugins.validation import FloatArray, as_number, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_bootstrap_ranks", "plot_values", "plot_wins"]
+
+_POINTS = 200  # of a density
+_MOST_NUMBERS = 15  # algorithms, in a matrix with numbers
+_SURE = 0.95
+_LEVEL = 0.9
+
+
+def plot_values(
+    posterior: Posterior,
+    *,
+    preference: PreferenceLike = "uniform",
+    among: Iterable[str] | None = None,
+    ax: Axes | None = None,
+    colour: Mapping[str, str] | None = None,
+) -> Axes:
+    """Draw the posterior of the value of each algorithm under a preference over time, the highest mean on top.
+
+    The dot is the mean, the line below holds 90 %; on the right stands the probability of having the highest value.
+
+    Parameters
+    ----------
+    preference, among
+        As in :func:`polarbear_plugins.select`.
+    ax, colour
+        As in :func:`polarbear_plugins.plots.plot_ratings`.
+    """
+    choice = select(posterior, among, preference)
+    tones = as_colours(colour, posterior.algorithms)
+    order = np.argsort(-choice.values.mean(axis=0), kind="stable")
+    names = [choice.candidates[place] for place in order]
+    values = choice.values[:, order]
+    best = probability_best(values)
+    ax = new_axes(ax, "plot_values", width=6.4, height=1.2 + 0.42 * len(names))
+    low, high = np.quantile(values, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
+    for row, name in enumerate(names):
+        ax.axhline(row + 0.28, color="#E4E4E4", linewidth=0.8, zorder=0)
+        x, height = _density(values[:, row])
+        base = row + 0.28
+        ax.fill_between(
+            x,
+            base,
+            base - 0.72 * height,
+            facecolor=tones[name],
+            alpha=0.55,
+            hatch=hatch(name, tones),
+            edgecolor=tones[name],
+            linewidth=1.0,
+            zorder=2,
+        )
+        ax.plot([low[row], high[row]], [base, base], color=tones[name], linewidth=3, solid_capstyle="butt", zorder=3)
+        mean = values[:, row].mean()
+        ax.plot([mean], [base], marker="o", color="white", markeredgecolor=tones[name], markersize=5, zorder=4)
+        ax.text(
+            1.02,
+            row,
+            f"{best[row]:.2f}",
+            transform=ax.get_yaxis_transform(),
+            va="center",
+            fontsize=8.5,
+            color="#404040",
+        )
+    label_rows(ax, names)
+    ax.text(1.02, 1.01, "P(best)", transform=ax.transAxes, va="bottom", fontsize=8.5, color="#404040")
+    ax.set_xlabel("value (rating under the preference)")
+    ax.set_title(f"Values under the preference {choice.preference}", fontsize=10, parse_math=False)
+    return ax
+
+
+def plot_wins(posterior: Posterior, *, timepoint: float | None = None, ax: Axes | None = None) -> Axes:
+    """Draw with which probability the algorithm of each row beats that of each column at a timepoint.
+
+    Numbers are posterior means of the probability of a win; they are bold where who wins more often is known with a
+    probability of at least 0.95.  The highest rating is on top.
+
+    Parameters
+    ----------
+    timepoint
+        When: the last timepoint up to there; by default the last of all.
+    ax
+        As in :func:`polarbear_plugins.plots.plot_ratings`.
+    """
+    place = _place(posterior.timepoints, timepoint)
+    logs = posterior.log_ratings[:, place]
+    order = np.argsort(-np.exp(logs).mean(axis=0), kind="stable")
+    names, logs = [posterior.algorithms[column] for column in order], logs[:, order]
+    size = 1.9 + 0.42 * len(names)
+    ax = new_axes(ax, "plot_wins", width=size + 1.4, height=size)
+    wins, sure = _wins(logs)
+    shown = np.where(np.eye(len(names), dtype=bool), np.nan, wins)
+    image = ax.imshow(shown, cmap=diverging(), vmin=0, vmax=1, aspect="auto")
+    if len(names) <= _MOST_NUMBERS:
+        for i, j in np.argwhere(~np.isnan(shown)):
+            ax.text(
+                j,
+                i,
+                f"{wins[i, j]:.2f}".replace("0.", ".", 1),
+                ha="center",
+                va="center",
+                fontsize=7.5,
+                fontweight="bold" if sure[i, j] else "normal",
+                color="white" if abs(wins[i, j] - 0.5) > 0.42 else "black",
+            )
+    label_rows(ax, names)
+    ax.set_xticks(
+        range(len(names)), labels=[broken(name, 22) for name in names], rotation=90, parse_math=False, fontsize=8.5
+    )
+    ax.tick_params(axis="x", length=0)
+    ax.set_ylabel("winner")
+    ax.set_xlabel("loser")
+    ax.figure.colorbar(image, ax=ax, pad=0.02, shrink=0.9).set_label("probability of a win")
+    ax.set_title(f"Who beats whom at time {time_text(posterior.timepoints[place])}", fontsize=10)
+    return ax
+
+
+def plot_bootstrap_ranks(
+    bootstrap: Bootstrap, *, ax: Axes | None = None, colour: Mapping[str, str] | None = None
+) -> Axes:
+    """Draw in which share of the resamples each algorithm has which place, the best mean rank on top.
+
+    Parameters
+    ----------
+    ax, colour
+        As in :func:`polarbear_plugins.plots.plot_ratings`.
+    """
+    if not isinstance(bootstrap, Bootstrap):
+        raise InvalidInputError(f"plot_bootstrap_ranks: expected a Bootstrap, got {short(bootstrap)}.")
+    tones = as_colours(colour, bootstrap.algorithms)
+    order = np.argsort(bootstrap.ranks.mean(axis=0), kind="stable")
+    names = [bootstrap.algorithms[place] for place in order]
+    shares = bootstrap.places[order]
+    ax = new_axes(ax, "plot_bootstrap_ranks", width=6.4, height=1.2 + 0.42 * len(names))
+    places = np.arange(1, len(names) + 1)
+    for row, name in enumerate(names):
+        base = row + 0.45
+        ax.axhline(base, color="#E4E4E4", linewidth=0.8, zorder=0)
+        look = {"facecolor": tones[name], "hatch": hatch(name, tones), "edgecolor": "white", "linewidth": 0.5}
+        ax.bar(places, -0.85 * shares[row], width=0.84, bottom=base, zorder=2, **look)
+    label_rows(ax, names)
+    step = -(-len(names) // 20)
+    ax.set_xticks(places[::step])
+    ax.set_xlim(0.4, len(names) + 0.6)
+    ax.set_xlabel("place (1 is best)")
+    ax.set_title(f"Places in {len(bootstrap.ranks):,} resamples (a full bar is all of them)", fontsize=10)
+    return ax
+
+
+def _density(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Where a density is drawn and how high, 1 at its mode; a needle where there is nothing to spread."""
+    from scipy.stats import gaussian_kde
+
+    spread = float(values.std())
+    if spread < 1e-9:
+        middle, half = float(values.mean()), 1e-3
+        return np.array([middle - half, middle, middle + half]), np.array([0.0, 1.0, 0.0])
+    ends = np.quantile(values, [0.001, 0.999])
+    # Ratings lie between 0 and 1, but values of a user's function need not.
+    x = np.linspace(ends[0] - spread / 2, ends[1] + spread / 2, _POINTS)
+    height: FloatArray = gaussian_kde(values)(x)
+    return x, height / height.max()
+
+
+def _wins(log_ratings: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """``wins[i, j]``, the mean probability that i beats j, and whether it is sure who wins more often."""
+    n = log_ratings.shape[1]
+    wins, sure = np.full((n, n), 0.5), np.zeros((n, n), dtype=bool)
+    for i in range(n):
+        difference = log_ratings[:, i : i + 1] - log_ratings
+        wins[i] = (0.5 * (1 + np.tanh(difference / 2))).mean(axis=0)
+        ahead = (difference > 0).mean(axis=0)
+        sure[i] = (ahead >= _SURE) | (ahead <= 1 - _SURE)
+    return wins, sure
+
+
+def _place(timepoints: FloatArray, timepoint: float | None) -> int:
+    if timepoint is None:
+        return timepoints.size - 1
+    wanted = as_number(timepoint, "timepoint")
+    place = int(np.searchsorted(timepoints, wanted * (1 + 1e-12), side="right")) - 1
+    if place < 0:
+        raise InvalidInputError(f"timepoint: {wanted:g} lies before the first timepoint, {timepoints[0]:g}.")
+    return place

@@ -1,0 +1,153 @@
+"""Figures over time: ratings, and who is best when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.extras import require
+from polarbear_plugins.plots.style import (
+    DASHES,
+    GREY,
+    as_colours,
+    edges,
+    hatch,
+    legend,
+    line_style,
+    marker,
+    names_of,
+    new_axes,
+    show_time,
+    time_text,
+)
+from polarbear_plugins.posterior import Posterior
+from polarbear_plugins.risks import probability_best
+from polarbear_plugins.selection import as_candidates
+from polarbear_plugins.validation import as_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_ratings", "plot_timeline"]
+
+
+def plot_ratings(
+    posterior: Posterior,
+    *,
+    ax: Axes | None = None,
+    algorithms: Iterable[str] | None = None,
+    eliminated: Iterable[str] = (),
+    level: float = 0.9,
+    colour: Mapping[str, str] | None = None,
+) -> Axes:
+    """Draw the ratings over time: posterior means, with bands that hold them with a given probability.
+
+    Parameters
+    ----------
+    ax
+        Where to draw; by default a new figure.  The legend stands to the right of the axes, so a figure with several
+        needs ``layout="constrained"``.
+    algorithms
+        Whom to draw; by default all.
+    eliminated
+        Whom to draw in grey and without a band.
+    level
+        Probability of the bands.
+    colour
+        Colour of each algorithm, as of :func:`polarbear_plugins.plots.colours`.
+    """
+    names = posterior.algorithms if algorithms is None else names_of(algorithms, posterior.algorithms, "algorithms")
+    if not names:
+        raise InvalidInputError("algorithms: expected at least one, got none.")
+    out = names_of(eliminated, posterior.algorithms, "eliminated")
+    level = as_number(level, "level")
+    if not 0 < level < 1:
+        raise InvalidInputError(f"level: expected a number between 0 and 1, got {level:g}.")
+    ax = new_axes(ax, "plot_ratings")
+    tones = as_colours(colour, posterior.algorithms)
+    columns = [posterior.algorithms.index(name) for name in names]
+    ratings = np.exp(posterior.log_ratings[:, :, columns])
+    mean = ratings.mean(axis=0)
+    low, high = np.quantile(ratings, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    grid = posterior.timepoints
+    entries = []
+    greys = 0
+    for place, name in enumerate(names):
+        grey = name in out
+        tone = GREY if grey else tones[name]
+        kind = DASHES[greys % len(DASHES)] if grey else line_style(name, tones)
+        greys += grey
+        if grid.size == 1:
+            bars = [[mean[0, place] - low[0, place]], [high[0, place] - mean[0, place]]]
+            drawn = ax.errorbar(
+                [place], mean[0, place], yerr=np.maximum(bars, 0), color=tone, fmt=marker(name, tones), capsize=3
+            )
+        else:
+            (drawn,) = ax.plot(
+                grid,
+                mean[:, place],
+                color=tone,
+                linestyle=kind,
+                linewidth=1.1 if grey else 1.8,
+                zorder=2 if grey else 3,
+            )
+            if not grey:
+                ax.fill_between(grid, low[:, place], high[:, place], color=tone, alpha=0.16, linewidth=0, zorder=1)
+        entries.append((drawn, f"{name} (eliminated)" if grey else name))
+    if grid.size == 1:
+        ax.set_xlim(-0.75, len(names) - 0.25)
+        ax.set_xticks([(len(names) - 1) / 2], labels=[time_text(grid[0])])
+        ax.set_xlabel("time (unit of the timepoints)")
+    else:
+        show_time(ax, grid)
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel("rating (probability of being best)")
+    ax.set_title(f"Ratings over time, with {level * 100:g} % credible bands", fontsize=10)
+    legend(ax, [entry for entry, name in sorted(zip(entries, names, strict=True), key=lambda pair: pair[1] in out)])
+    return ax
+
+
+def plot_timeline(
+    posterior: Posterior,
+    *,
+    among: Iterable[str] | None = None,
+    ax: Axes | None = None,
+    colour: Mapping[str, str] | None = None,
+) -> Axes:
+    """Draw who is best when: at each timepoint the probability of each algorithm to have the highest rating, stacked.
+
+    Parameters
+    ----------
+    among
+        Whom to compare; by default all.  After a race its Pareto set.
+    ax, colour
+        As in :func:`plot_ratings`.
+    """
+    names = as_candidates(posterior, among)
+    ax = new_axes(ax, "plot_timeline", height=3.2)
+    tones = as_colours(colour, posterior.algorithms)
+    grid = posterior.timepoints
+    logs = posterior.log_ratings[:, :, [posterior.algorithms.index(name) for name in names]]
+    best = np.stack([probability_best(logs[:, place]) for place in range(grid.size)])
+    best /= best.sum(axis=1, keepdims=True)  # ratings that are exactly equal share
+    top = np.cumsum(best, axis=1)
+    x = grid
+    if grid.size == 1:
+        x, best, top = edges(grid), np.repeat(best, 2, axis=0), np.repeat(top, 2, axis=0)
+    patch = require("matplotlib.patches", extra="plots", who="plot_timeline").Patch
+    entries = []
+    for place, name in enumerate(names):
+        look = {"facecolor": tones[name], "hatch": hatch(name, tones), "edgecolor": "white", "linewidth": 0.6}
+        ax.fill_between(x, top[:, place] - best[:, place], top[:, place], **look)
+        entries.append((patch(**look), name))
+    show_time(ax, grid, ends=(float(x[0]), float(x[-1])))
+    if grid.size == 1:
+        ax.set_xticks([grid[0]], labels=[time_text(grid[0])])
+    ax.set_ylim(0, 1)
+    ax.set_ylabel("probability of being best")
+    ax.set_title("Who is best when", fontsize=10)
+    legend(ax, reversed(entries))  # as they lie on each other
+    return ax

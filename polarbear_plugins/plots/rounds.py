@@ -1,0 +1,195 @@
+"""Figures of a race: the probability of being dominated over rounds, and where the budget went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.extras import require
+from polarbear_plugins.plots.style import (
+    as_colours,
+    edges,
+    label_rows,
+    legend,
+    line_style,
+    marker,
+    new_axes,
+    show_time,
+    time_text,
+)
+from polarbear_plugins.race_state import Round
+from polarbear_plugins.results import RaceResult
+from polarbear_plugins.validation import FloatArray, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_allocation", "plot_dominance", "rounds_of_settling"]
+
+_KNEE = 0.9  # above, each nine takes as much room as the last
+_TOP = 1 - 1e-4  # stands for 1: draws cannot tell more
+_NINE = 0.45  # room for a factor of 10, where 0 to 0.9 takes 1
+_DODGE = 0.5  # of the distance between two rounds: points of different algorithms do not hide each other
+_MOST_LABELS = 14
+
+
+def plot_dominance(result: RaceResult, *, ax: Axes | None = None, colour: Mapping[str, str] | None = None) -> Axes:
+    """Draw for each algorithm, round by round, the greatest probability with which another dominates it.
+
+    A cross marks an elimination, a diamond that all pairs of a member of the Pareto set are settled; there its line
+    ends.  The scale opens up above 0.9.  The black line is the share of the pairs that are settled.
+
+    Parameters
+    ----------
+    ax, colour
+        As in :func:`polarbear_plugins.plots.plot_ratings`.
+    """
+    _check_result(result, "plot_dominance")
+    if not result.rounds:
+        raise InvalidInputError("plot_dominance: the race has no finished round.")
+    ax = new_axes(ax, "plot_dominance", width=7.6)
+    tones = as_colours(colour, result.algorithms)
+    lines = require("matplotlib.lines", extra="plots", who="plot_dominance")
+    out = {elimination.algorithm: elimination.round for elimination in result.eliminations}
+    settled = rounds_of_settling(result.rounds)
+    many = len(result.algorithms)
+    entries: list[tuple[Any, str]] = []
+    for place, name in enumerate(result.algorithms):
+        shift = _DODGE * ((place + 0.5) / many - 0.5)
+        end = out.get(name, settled.get(name, len(result.rounds)))
+        points = [(done.number, done.rivals[name][1]) for done in result.rounds[:end] if name in done.rivals]
+        look: dict[str, Any] = {
+            "color": tones[name],
+            "linestyle": line_style(name, tones),
+            "marker": marker(name, tones),
+        }
+        entries.append((lines.Line2D([], [], markersize=4, linewidth=1.2, **look), name))
+        if not points:
+            continue
+        x = np.array([number for number, _ in points]) + shift
+        y = np.minimum([probability for _, probability in points], _TOP)
+        ax.plot(x, y, markersize=3.5, linewidth=1.1, clip_on=False, zorder=3, **look)
+        if name in out or name in settled:
+            ax.plot(x[-1:], y[-1:], **_ending(name in out), color=tones[name], clip_on=False, zorder=4)
+    alpha = result.settings.alpha
+    ax.axhline(min(alpha, _TOP), color="#606060", linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+    share = _show_share(ax, result.rounds)
+    _show_rounds(ax, result.rounds)
+    ax.set_yscale("function", functions=(_opened, _closed))
+    ticks = [0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.99, 0.999, _TOP]
+    ax.set_yticks(ticks, labels=[*(f"{tick:g}" for tick in ticks[:-1]), "1"])
+    ax.set_yticks([], minor=True)
+    ax.set_ylim(0, _TOP)
+    joint = result.settings.elimination == "joint"
+    ax.set_ylabel(
+        f"probability of being dominated\n({'at all timepoints' if joint else 'at the least sure timepoint'})"
+    )
+    ax.set_title("How surely each algorithm is dominated", fontsize=10)
+    entries.append((lines.Line2D([], [], **_ending(True), color="#606060"), "eliminated"))
+    entries.append((lines.Line2D([], [], **_ending(False), color="#606060"), "settled, in Pareto set"))
+    entries.append((lines.Line2D([], [], color="#606060", linewidth=0.9, linestyle=(0, (4, 3))), f"alpha = {alpha:g}"))
+    entries.append((share, "settled pairs (right)"))
+    legend(ax, entries, aside=1.14)
+    return ax
+
+
+def plot_allocation(result: RaceResult, *, ax: Axes | None = None) -> Axes:
+    """Draw how many instances saw which budget: a row for each algorithm, the colour counts instances.
+
+    Parameters
+    ----------
+    ax
+        As in :func:`polarbear_plugins.plots.plot_ratings`.
+    """
+    _check_result(result, "plot_allocation")
+    table, names = result.state.table, result.algorithms
+    if not len(table):
+        raise InvalidInputError("plot_allocation: nothing has run yet.")
+    ax = new_axes(ax, "plot_allocation", height=1.3 + 0.3 * len(names))
+    seen = np.zeros((len(table.instances), *table.values.shape[1:]), dtype=bool)
+    np.logical_or.at(seen, table.instance_index, ~np.isnan(table.values))  # repetitions are about the same instance
+    counts = seen.sum(axis=0).T
+    borders = edges(result.timepoints)
+    mesh = ax.pcolormesh(
+        borders, np.arange(len(names) + 1) - 0.5, counts, cmap="cividis_r", vmin=0, vmax=counts.max(), rasterized=True
+    )
+    out = {elimination.algorithm: elimination.round for elimination in result.eliminations}
+    label_rows(ax, names, out)
+    for place in range(1, len(names)):
+        ax.axhline(place - 0.5, color="white", linewidth=1.5)
+    show_time(ax, result.timepoints, ends=(float(borders[0]), float(borders[-1])))
+    if result.timepoints.size == 1:
+        ax.set_xticks(result.timepoints, labels=[time_text(result.timepoints[0])])
+    bar = ax.figure.colorbar(mesh, ax=ax, pad=0.02)
+    bar.set_label("instances that saw this time")
+    bar.locator = require("matplotlib.ticker", extra="plots", who="plot_allocation").MaxNLocator(integer=True)
+    share = result.cost / result.full_cost
+    ax.set_title(f"Where the budget went: {share * 100:.0f} % of the full cost (eliminated in grey)", fontsize=10)
+    return ax
+
+
+def rounds_of_settling(rounds: tuple[Round, ...]) -> dict[str, int]:
+    """For each algorithm that is still in and whose pairs are all settled: the round since when this is so."""
+    pairs: set[frozenset[str]] = set()
+    since: dict[str, int] = {}
+    for done in rounds:
+        pairs |= {frozenset(pair) for pair in done.resolved}
+        inside = set(done.rivals) - {elimination.algorithm for elimination in done.eliminations}
+        full = {one for one in inside if all(frozenset((one, other)) in pairs for other in inside - {one})}
+        # A newcomer opens pairs again; who was left alone has no rival any more and stays as it is.
+        since = {name: since.get(name, done.number) for name in (full if done.rivals else since)}
+    return since
+
+
+def _ending(cross: bool) -> dict[str, Any]:
+    if cross:
+        return {"marker": "X", "markersize": 9, "markeredgecolor": "white", "markeredgewidth": 0.7, "linestyle": "none"}
+    return {"marker": "D", "markersize": 7, "markeredgecolor": "white", "markeredgewidth": 0.7, "linestyle": "none"}
+
+
+def _show_share(ax: Axes, rounds: tuple[Round, ...]) -> Any:
+    beside = ax.twinx()
+    (line,) = beside.plot(
+        [done.number for done in rounds],
+        [done.resolved_share for done in rounds],
+        color="black",
+        linewidth=0.9,
+        marker=".",
+        markersize=3,
+        zorder=2,
+        clip_on=False,
+    )
+    beside.set_ylim(0, 1)
+    beside.set_ylabel("share of pairs settled")
+    # What belongs to the algorithms lies above.
+    ax.set_zorder(beside.get_zorder() + 1)
+    ax.patch.set_visible(False)
+    return line
+
+
+def _show_rounds(ax: Axes, rounds: tuple[Round, ...]) -> None:
+    """Name the rounds and, below, the instances drawn up to them; not all where there are many."""
+    step = -(-len(rounds) // _MOST_LABELS)
+    shown = rounds[step - 1 :: step] if len(rounds) > _MOST_LABELS else rounds
+    ax.set_xticks([done.number for done in shown], labels=[f"{done.number}\n{done.instances:,}" for done in shown])
+    ax.set_xlim(1 - 0.7 * _DODGE, len(rounds) + 0.7 * _DODGE)
+    ax.set_xlabel("round, and instances drawn so far")
+
+
+def _opened(probability: FloatArray) -> FloatArray:
+    p = np.asarray(probability, dtype=float)
+    above = 1 + _NINE * np.log10((1 - _KNEE) / (1 - np.clip(p, _KNEE, 1 - 1e-9)))
+    return np.where(p <= _KNEE, p / _KNEE, above)
+
+
+def _closed(height: FloatArray) -> FloatArray:
+    h = np.asarray(height, dtype=float)
+    return np.where(h <= 1, h * _KNEE, 1 - (1 - _KNEE) * 10 ** -((np.maximum(h, 1) - 1) / _NINE))
+
+
+def _check_result(result: RaceResult, who: str) -> None:
+    if not isinstance(result, RaceResult):
+        raise InvalidInputError(f"{who}: expected the result of a race or of analyze, got {short(result)}.")

@@ -1,0 +1,230 @@
+"""What all figures share: colours, axes, time, legends.  Imports matplotlib only where something is drawn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.extras import require
+from polarbear_plugins.validation import FloatArray, as_name, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+
+__all__ = [
+    "BLUE",
+    "DASHES",
+    "GREY",
+    "ORANGE",
+    "as_colours",
+    "broken",
+    "colours",
+    "diverging",
+    "edges",
+    "hatch",
+    "label_rows",
+    "legend",
+    "line_style",
+    "log_spaced",
+    "marker",
+    "names_of",
+    "new_axes",
+    "show_time",
+    "time_text",
+]
+
+# Six of Okabe and Ito, two of Tol, and two that are far from all of them: no two are alike to anyone, whatever kind of
+# colour blindness (tests/test_plots.py measures it).
+_PALETTE = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#E69F00",
+    "#332288",
+    "#882255",
+    "#000000",
+    "#9B30FF",
+)
+BLUE, ORANGE, GREY = _PALETTE[0], _PALETTE[1], "#B0B0B0"
+_SOLID = 8  # so many lines are told apart by colour alone
+DASHES = ("-", (0, (5, 2)), (0, (1.2, 1.4)), (0, (6, 2, 1.2, 2)))
+_MARKERS = ("o", "s", "^", "v")
+_HATCHES = ("", "////", "....", "xxxx")
+_LINE = 22  # characters, before a name is broken
+_SMALL = 8.0
+
+
+def colours(names: Iterable[str]) -> dict[str, str]:
+    """One colour for each algorithm, the same for the same sequence of names, told apart also by the colour-blind.
+
+    Make them once and hand them to all figures of a report.  The figures draw those behind the first eight with another
+    kind of line, marker or hatching as well, by their place in this mapping.
+
+    >>> colours(["csa", "msr"])
+    {'csa': '#0072B2', 'msr': '#D55E00'}
+    """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InvalidInputError(f"colours: expected the names of algorithms, got {short(names)}.")
+    distinct = dict.fromkeys(as_name(name, "name of an algorithm") for name in names)
+    return {name: _PALETTE[place % len(_PALETTE)] for place, name in enumerate(distinct)}
+
+
+def as_colours(colour: Mapping[str, str] | None, names: Sequence[str]) -> Mapping[str, str]:
+    """Check given colours, which need one for each name, or make them."""
+    if colour is None:
+        return colours(names)
+    if not isinstance(colour, Mapping):
+        raise InvalidInputError(f"colour: expected a colour for each algorithm, as of colours(), got {short(colour)}.")
+    missing = [name for name in names if name not in colour]
+    if missing:
+        raise InvalidInputError(f"colour: there is none for {', '.join(map(repr, missing))}. Make them with colours().")
+    is_colour = require("matplotlib.colors", extra="plots", who="A figure").is_color_like
+    for name in names:
+        if not is_colour(colour[name]):
+            raise InvalidInputError(f"colour: {short(colour[name])} for {name!r} is no colour.")
+    return colour
+
+
+def line_style(name: str, colour: Mapping[str, str]) -> Any:
+    """Kind of line: solid for the first eight algorithms."""
+    return _nth(DASHES, name, colour)
+
+
+def marker(name: str, colour: Mapping[str, str]) -> str:
+    """Kind of marker."""
+    return str(_nth(_MARKERS, name, colour))
+
+
+def hatch(name: str, colour: Mapping[str, str]) -> str:
+    """Kind of hatching: none for the first eight algorithms."""
+    return str(_nth(_HATCHES, name, colour))
+
+
+def _nth(kinds: Sequence[Any], name: str, colour: Mapping[str, str]) -> Any:
+    return kinds[list(colour).index(name) // _SOLID % len(kinds)]
+
+
+def new_axes(ax: Axes | None, who: str, *, width: float = 7.0, height: float = 4.0) -> Axes:
+    """Given axes, or those of a new figure of that size in inches that makes room for what stands around them."""
+    module = require("matplotlib.figure", extra="plots", who=who)
+    if ax is None:
+        ax = module.Figure(figsize=(width, height), dpi=110, layout="constrained").subplots()
+    elif not isinstance(ax, require("matplotlib.axes", extra="plots", who=who).Axes):
+        raise InvalidInputError(f"{who}: ax must be Axes of matplotlib, got {short(ax)}.")
+    return ax
+
+
+def names_of(names: Iterable[str], known: Sequence[str], what: str) -> tuple[str, ...]:
+    """Check names of algorithms, and put them into the order of those that are known."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InvalidInputError(f"{what}: expected names of algorithms, got {short(names)}.")
+    given = [as_name(name, what) for name in names]
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise InvalidInputError(f"{what}: there is no {', '.join(map(repr, unknown))}; there are {', '.join(known)}.")
+    return tuple(name for name in known if name in given)
+
+
+def log_spaced(timepoints: FloatArray) -> bool:
+    """Whether a grid is more even on the logarithm of time than on time itself.
+
+    >>> log_spaced(np.array([1.0, 2.0, 3.0, 6.0, 10.0, 18.0])), log_spaced(np.array([1.0, 2.0, 3.0, 4.0]))
+    (True, False)
+    """
+    if timepoints.size < 3 or timepoints[0] <= 0:
+        return False
+    plain, logs = np.diff(timepoints), np.diff(np.log(timepoints))
+    return bool(logs.std() / logs.mean() < plain.std() / plain.mean())
+
+
+def show_time(ax: Axes, timepoints: FloatArray, *, ends: tuple[float, float] | None = None) -> None:
+    """Make the horizontal axis one of time, logarithmic if the grid is."""
+    if log_spaced(timepoints):
+        ax.set_xscale("log")
+    left, right = ends or (timepoints[0], timepoints[-1])
+    if left < right:
+        ax.set_xlim(left, right)
+    ax.set_xlabel("time (unit of the timepoints)")
+
+
+def edges(timepoints: FloatArray) -> FloatArray:
+    """Borders of the cells around the timepoints, half way between them on the axis that shows them."""
+    if timepoints.size == 1:
+        half = abs(float(timepoints[0])) / 2 or 0.5
+        return np.array([timepoints[0] - half, timepoints[0] + half])
+    grid = np.log(timepoints) if log_spaced(timepoints) else timepoints
+    middle = (grid[1:] + grid[:-1]) / 2
+    borders: FloatArray = np.concatenate(([2 * grid[0] - middle[0]], middle, [2 * grid[-1] - middle[-1]]))
+    return np.exp(borders) if log_spaced(timepoints) else borders
+
+
+def time_text(time: float) -> str:
+    """Text of a time for a title.
+
+    >>> time_text(20000.0), time_text(0.25)
+    ('20,000', '0.25')
+    """
+    return f"{time:,.0f}" if float(time).is_integer() and abs(time) < 1e9 else f"{time:.4g}"
+
+
+def legend(ax: Axes, entries: Iterable[tuple[Any, str]], *, aside: float = 1.02, title: str | None = None) -> None:
+    """Put a legend to the right of the axes, where it covers nothing; texts are shown as they are."""
+    handles, labels = zip(*entries, strict=True)
+    # matplotlib would leave out names that begin with an underscore: texts are set when the legend is there.
+    box = ax.legend(
+        handles,
+        ["-"] * len(handles),
+        loc="upper left",
+        bbox_to_anchor=(aside, 1.0),
+        borderaxespad=0.0,
+        frameon=False,
+        fontsize=_SMALL,
+        handlelength=2.6,
+        title=title,
+        title_fontsize=_SMALL,
+        alignment="left",
+    )
+    for text, label in zip(box.get_texts(), labels, strict=True):
+        text.set_parse_math(False)
+        text.set_text(broken(label, _LINE))
+
+
+def label_rows(ax: Axes, names: Sequence[str], grey: Iterable[str] = ()) -> None:
+    """Name the rows 0, 1, ... of a figure, the first on top."""
+    eliminated = set(grey)
+    ax.set_yticks(
+        range(len(names)), labels=[broken(name, _LINE) for name in names], parse_math=False, fontsize=_SMALL + 0.5
+    )
+    for text, name in zip(ax.get_yticklabels(), names, strict=True):
+        if name in eliminated:
+            text.set_color("#808080")
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+
+
+def diverging() -> Colormap:
+    """Orange over white to blue."""
+    made = require("matplotlib.colors", extra="plots", who="A figure").LinearSegmentedColormap
+    colour_map: Colormap = made.from_list("polarbear", [ORANGE, "#FFFFFF", BLUE])
+    return colour_map
+
+
+def broken(name: str, line: int) -> str:
+    """Break a long name after a space or another sign between its parts, or anywhere if it has none.
+
+    >>> broken("sep-CMA-ES with restarts", 16)
+    'sep-CMA-ES with\\nrestarts'
+    """
+    lines = [""]
+    for part in re.findall(rf"[^\s_\-+/.,:;]{{1,{line}}}[\s_\-+/.,:;]*|[\s_\-+/.,:;]+", name):
+        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > line:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(text.strip() for text in lines)

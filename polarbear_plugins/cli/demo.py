@@ -19,10 +19,11 @@ from polarbear_plugins.timepoints import log_timepoints, uniform_timepoints
 __all__ = ["demo"]
 
 _INSTALL = "pip install 'polarbear-plugins[ioh,plots]'"
+_MOST_EVALUATIONS = 500_000.0
 _REAL: dict[str, Any] = {
     "portfolio": "modcma-ssa",
     "suite": "ma-bbob",
-    "timepoints": log_timepoints(30, 1500, 25, integer=True),
+    "timepoints": log_timepoints(100, 2000, 25, integer=True),
     "portfolio_options": {"preset": "bounded"},
     "suite_options": {"dimension": "3"},
 }
@@ -58,8 +59,9 @@ def demo(output: Path, journal: Path | None, seed: int, workers: int | None, for
     if not force:
         check_replaceable(output)  # before anything has run
     real = find_spec("ioh") is not None and find_spec("modcma") is not None
+    most = _MOST_EVALUATIONS if real else None
     # Less sure than usual, and limited: a minute is short.
-    settings = RaceSettings(alpha=0.95, resolution="crossing", seed=seed, max_cost=300_000.0 if real else 10_000.0)
+    settings = RaceSettings(alpha=0.95, resolution="crossing", seed=seed, max_cost=most)
     out = console()
     if not as_json:
         out.print(_introduction(real), soft_wrap=True)
@@ -81,7 +83,7 @@ def _introduction(real: bool) -> str:
     if real:
         return (
             "Which step-size adaptation of CMA-ES is worth keeping when the budget is unknown? Six of them and random "
-            "search race on problems of MA-BBOB, 3 dimensions, up to 1,500 evaluations."
+            "search race on problems of MA-BBOB, 3 dimensions, up to 2,000 evaluations."
         )
     return (
         "ioh and modcma are not installed, so this is a race of algorithms with known ratings, which run nothing real. "

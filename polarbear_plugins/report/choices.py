@@ -67,8 +67,8 @@ def selection_section(result: RaceResult, choices: dict[str, dict[str, dict[str,
     )
     return Markup(
         "<p>What to choose depends on what is known about the later budget (preference) and on how much risk is "
-        "welcome. The value of an algorithm is its probability of being the best of those that are left, over time as the "
-        "preference weighs it.</p>"
+        "welcome. The value of an algorithm is its probability of being the best of those that are left, over time as "
+        "the preference weighs it.</p>"
         f'<form id="control" class="control" hidden><label>Preference <select id="preference">{options}</select>'
         f'</label><label>Risk <select id="risk">{risks}</select></label></form>'
         f'<div aria-live="polite"><p class="says" id="choice-says">{text(first["says"])}</p>'

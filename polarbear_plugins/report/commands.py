@@ -36,12 +36,12 @@ def how_to_repeat(result: RaceResult) -> tuple[str, str]:
     # A single number for --timepoints says how many.
     if in_words and sources and all(isinstance(source, str) for source in sources) and result.timepoints.size > 1:
         table = result.state.table
-        words = ["analyze", *sources, "--timepoints", ",".join(f"{time:.17g}" for time in result.timepoints)]
+        words = ["analyze", *sources, "--timepoints", ",".join(map(_number, result.timepoints))]
         words += [word for option in _texts(about.get("options") or {}) for word in ("-o", option)]
         if table.repetitions != "weight":
             words += ["--repetitions", table.repetitions]
         if table.tolerance:
-            words += ["--tolerance", f"{table.tolerance:.17g}"]
+            words += ["--tolerance", _number(table.tolerance)]
         return "This command repeats the analysis:", _command([*words, *_settings(settings, _OPTIONS)])
     if "study" in about:
         says = f"The race was run inside the Optuna study {about['study']!r}. With the study, this call tells it again:"
@@ -70,7 +70,7 @@ def _settings(settings: RaceSettings, names: tuple[str, ...]) -> list[str]:
     for name in names:
         value = getattr(settings, name)
         if value != getattr(usual, name):
-            words += [f"--{name.replace('_', '-')}", f"{value:.17g}" if isinstance(value, float) else str(value)]
+            words += [f"--{name.replace('_', '-')}", _number(value) if isinstance(value, float) else str(value)]
     return words + [word for option in _texts(settings.prior_options) for word in ("--prior-option", option)]
 
 
@@ -80,15 +80,20 @@ def _grid(grid: FloatArray) -> list[str]:
         whole = bool((grid == np.rint(grid)).all())
         for name, make in (("log", log_timepoints), ("uniform", uniform_timepoints)):
             if np.array_equal(make(grid[0], grid[-1], grid.size, integer=whole), grid):
-                words = ["--budget", f"{grid[-1]:.17g}", "--first", f"{grid[0]:.17g}", "--timepoints", str(grid.size)]
+                words = ["--budget", _number(grid[-1]), "--first", _number(grid[0]), "--timepoints", str(grid.size)]
                 return words if name == "log" else [*words, "--spacing", name]
     if grid.size == 1:
-        return ["--budget", f"{grid[0]:.17g}", "--timepoints", "1"]
-    return ["--timepoints", ",".join(f"{time:.17g}" for time in grid)]
+        return ["--budget", _number(grid[0]), "--timepoints", "1"]
+    return ["--timepoints", ",".join(map(_number, grid))]
+
+
+def _number(value: float) -> str:
+    """Write a number as short as it can be read back."""
+    return f"{value:.0f}" if value == round(value) and abs(value) < 1e15 else repr(float(value))
 
 
 def _points(grid: FloatArray) -> str:
-    return "[" + ", ".join(f"{time:.17g}" for time in grid) + "]"
+    return "[" + ", ".join(map(_number, grid)) + "]"
 
 
 def _call(settings: RaceSettings) -> str:

@@ -133,8 +133,10 @@ def _inline(svg: str, name: str, says: str) -> str:
     body = svg[svg.index("<svg") :]
     opening, _, rest = body.partition(">")
     [box] = re.findall(r'viewBox="([-\d. ]+)"', opening)
-    # Two figures may name their parts alike.
-    rest = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', rest)
-    rest = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", rest)
-    rest = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', rest)
+
+    def renamed(tag: re.Match[str]) -> str:
+        """Tell the parts of two figures apart, which may be named alike."""
+        return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", tag[0])
+
+    rest = re.sub(r"<[^>]+>", renamed, rest)  # tags only: a text may look like anything
     return f'<svg viewBox="{box}" role="img" aria-label="{text(says)}">{rest.strip()}'

@@ -152,9 +152,10 @@ def _findings(result: RaceResult, figures: Figures, unit: str) -> tuple[list[tup
 
 def _subtitle(result: RaceResult, unit: str) -> str:
     grid, settings = result.timepoints, result.settings
+    unit = f" {unit}" if unit else ""
     return (
         f"{len(result.algorithms)} algorithms · {len(result.state.table.instances):,} instances · {grid.size} "
-        f"timepoints {grid[0]:,.5g} to {grid[-1]:,.5g}{f' {unit}' if unit else ''} · alpha {settings.alpha:g} · epsilon "
+        f"timepoints {grid[0]:,.5g} to {grid[-1]:,.5g}{unit} · alpha {settings.alpha:g} · epsilon "
         f"{settings.epsilon:g} · seed {settings.seed}"
     )
 

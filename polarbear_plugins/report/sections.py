@@ -20,8 +20,7 @@ __all__ = ["algorithms", "budgets", "diagnostics", "open_questions", "repeat", "
 _MOST_ROWS = 60
 _WITH_WHAT = ("numpy", "scipy")
 _MEANS = {
-    "route": "how the draws were made",
-    "k_hat": "Pareto shape of the importance weights: up to 0.5 is fine, above 0.7 is not",
+    "k_hat": "Pareto shape of the importance weights, the worst one: up to 0.5 is fine, above 0.7 needs moves",
     "effective_draws": "what the draws are worth in independent ones, the worst over timepoints",
     "moves": "Markov moves after importance sampling",
     "acceptance": "share of the moves that was accepted",
@@ -51,12 +50,13 @@ def budgets(result: RaceResult, colours: Mapping[str, str]) -> Markup:
         ]
 
     table = html_table(
-        ("budget", "choose", ">it is best on so many instances", ">P(nobody is rated higher)"),
+        ("budget", "choose", ">rating", ">P(best)"),
         [row(stretch) for stretch in found],
     )
     return Markup(
         "<p>The highest ratings among those that are left, with a change only where it gains at least 0.01 in rating "
-        f"on average over time.</p>{_wide(table)}"
+        "on average over time. The rating is the share of new instances on which it would be the best of all, P(best) "
+        f"the probability that nobody has a higher rating; lowest and highest over the timepoints.</p>{_wide(table)}"
     )
 
 
@@ -75,12 +75,14 @@ def algorithms(result: RaceResult, colours: Mapping[str, str]) -> Markup:
         rows.append([*cells, *([str(row["failed"])] if failed else [])])
     columns = ("algorithm", "status", "because", ">instances", ">cost", *([">failed runs"] if failed else []))
     rule = (
-        "at all timepoints at once" if result.settings.elimination == "joint" else "at each timepoint taken by itself"
+        "at all timepoints at once. P is that probability"
+        if result.settings.elimination == "joint"
+        else "at each timepoint taken by itself. P is that probability, the lowest over the timepoints"
     )
     return Markup(
         "<p>An algorithm is out once another one has the higher rating with a posterior probability of at least "
-        f"{result.settings.alpha:g}, {rule}. P is that probability, the lowest over the timepoints.</p>"
-        f"{_wide(html_table(columns, rows))}"
+        f"{result.settings.alpha:g}, {rule}.</p>"
+        f"{_wide(html_table(columns, rows))}{_candidates(result)}"
     )
 
 
@@ -122,7 +124,8 @@ def open_questions(result: RaceResult) -> Markup:
     return Markup(
         f"<p>{count:,} pair{'s are' if count > 1 else ' is'} neither surely different nor surely equivalent at some "
         f"timepoints. Likely needed to settle {'them' if count > 1 else 'it'}: "
-        f"<strong>{text(result.outlook())}</strong>, beside the {len(result.state.table.instances):,} there are. {text(advice)}.</p>"
+        f"<strong>{text(result.outlook())}</strong>, beside the "
+        f"{len(result.state.table.instances):,} there are. {text(advice)}.</p>"
         f"{_wide(html_table(columns, rows))}{more_pairs}"
     )
 
@@ -160,17 +163,30 @@ def diagnostics(result: RaceResult) -> Markup:
     for name, means in _MEANS.items():
         value = getattr(found, name)
         if value is not None:
-            rows.append([name, value if isinstance(value, str | int) else f"{value:.3g}", means])
+            rows.append([name.replace("_", " "), _number(value), means])
     if found.dependence is not None and len(found.dependence):
         factor = np.array(found.dependence)
         rows.append(["dependence", _range(factor), "factor on the evidence, because rankings repeat over time"])
     bad = [str(finished.number) for finished in result.rounds if not finished.good]
     weak = f"<p>No decision was made in the rounds {text(', '.join(bad))}: their posterior was not good enough.</p>"
-    draws = f"{result.posterior.draws:,} draws of the engine {found.engine} under the prior {result.posterior.prior}."
+    draws = f"{result.posterior.draws:,} draws of the engine {found.engine} under the prior {result.posterior.prior}"
     return Markup(
-        f"<p>{text(draws)} {verdict}</p>{problems}{_wide(html_table(('what', '>value', 'meaning'), rows))}"
+        f"<p>{text(draws)}: {text(found.route)}. {verdict}</p>{problems}"
+        f"{_wide(html_table(('what', '>value', 'meaning'), rows))}"
         f"{weak if bad else ''}{_failures(result)}"
     )
+
+
+def _candidates(result: RaceResult) -> str:
+    """Parameters of the algorithms, where these are configurations of a study."""
+    parameters = result.about.get("candidates")
+    if not parameters:
+        return ""
+    rows = [
+        [name, ", ".join(f"{key} = {value}" for key, value in parameters.get(name, {}).items())]
+        for name in result.algorithms
+    ]
+    return f"<h3>Parameters</h3>{_wide(html_table(('candidate', 'parameters'), rows))}"
 
 
 def _failures(result: RaceResult) -> str:
@@ -193,6 +209,10 @@ def _named(name: str, colours: Mapping[str, str]) -> Markup:
 
 def _wide(table: str) -> Markup:
     return Markup(f'<div class="wide">{table}</div>')
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 or isinstance(value, int) else f"{value:.3g}"
 
 
 def _range(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str:

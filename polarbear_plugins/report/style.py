@@ -32,7 +32,7 @@ td + td { min-width: 3.5rem; }
 dl { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: .2rem 1rem; margin: .5rem 0; }
 dt { color: var(--quiet); } dd { margin: 0; }
 pre { background: #f5f7f9; padding: .75rem 1rem; overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; }
-figure { margin: 1rem 0; } .wide > svg { display: block; width: 100%; min-width: 34rem; height: auto; }
+figure { margin: 1rem 0; } .wide > svg { display: block; width: 100%; min-width: 28rem; height: auto; }
 .control { display: flex; flex-wrap: wrap; gap: .5rem 1.5rem; margin: .75rem 0; }
 .control[hidden], figure[hidden] { display: none; }
 .control label { display: flex; flex-direction: column; font-size: .9rem; color: var(--quiet); max-width: 100%; }
@@ -40,16 +40,18 @@ select { font: inherit; color: var(--ink); padding: .35rem .5rem; max-width: 100
   border-radius: 4px; background: #fff; }
 footer { padding-top: 2rem; padding-bottom: 2rem; }
 @media (max-width: 40rem) {
-  dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .4rem; }
+  dl { grid-template-columns: minmax(6rem, 9rem) 1fr; }
+  th { white-space: normal; vertical-align: bottom; }
   .conclusion { font-size: 1rem; }
 }
 @media print {
   @page { margin: 1.6cm; }
-  body { font-size: 10pt; }
+  :root { font-size: 10pt; }
+  body { font-size: 1rem; }
   main, header, footer { max-width: none; padding-left: 0; padding-right: 0; }
   nav, .control { display: none; }
-  .wide { overflow: visible; } .wide > svg { min-width: 0; }
-  table { font-size: 8.5pt; } td { max-width: none; }
+  .wide { overflow: visible; } .wide > svg { min-width: 0; max-width: 16cm; max-height: 12cm; }
+  table { font-size: .85rem; } td { max-width: none; }
   figure, tr, .conclusion, .says, pre { break-inside: avoid; }
   h2, h3, caption { break-after: avoid; }
   .conclusion, .says, .warning { print-color-adjust: exact; -webkit-print-color-adjust: exact; }

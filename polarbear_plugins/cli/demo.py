@@ -19,7 +19,7 @@ from polarbear_plugins.timepoints import log_timepoints, uniform_timepoints
 __all__ = ["demo"]
 
 _INSTALL = "pip install 'polarbear-plugins[ioh,plots]'"
-_MOST_EVALUATIONS = 500_000.0
+_MOST_EVALUATIONS, _MOST_ROUNDS = 400_000.0, 15
 _REAL: dict[str, Any] = {
     "portfolio": "modcma-ssa",
     "suite": "ma-bbob",
@@ -31,7 +31,7 @@ _SYNTHETIC: dict[str, Any] = {
     "portfolio": "synthetic",
     "suite": "synthetic",
     "timepoints": uniform_timepoints(1, 20, 20),
-    "portfolio_options": {"algorithms": "7", "correlation": "0.9", "seed": "3"},
+    "portfolio_options": {"algorithms": "7", "correlation": "0.9", "seed": "2"},
 }
 
 
@@ -59,9 +59,9 @@ def demo(output: Path, journal: Path | None, seed: int, workers: int | None, for
     if not force:
         check_replaceable(output)  # before anything has run
     real = find_spec("ioh") is not None and find_spec("modcma") is not None
-    most = _MOST_EVALUATIONS if real else None
+    most = {"max_cost": _MOST_EVALUATIONS} if real else {"max_rounds": _MOST_ROUNDS}
     # Less sure than usual, and limited: a minute is short.
-    settings = RaceSettings(alpha=0.95, resolution="crossing", seed=seed, max_cost=most)
+    settings = RaceSettings(alpha=0.95, resolution="crossing", seed=seed, **most)
     out = console()
     if not as_json:
         out.print(_introduction(real), soft_wrap=True)

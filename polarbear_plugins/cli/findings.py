@@ -12,6 +12,8 @@ from polarbear_plugins.timepoints import few_places
 
 __all__ = ["show_result"]
 
+_WIDE = 120  # columns of a terminal, from which on the whole table fits
+
 
 def show_result(out: Console, result: RaceResult, unit: str = "") -> None:
     """Print who is in, who is out and why, and what follows from it."""
@@ -19,7 +21,8 @@ def show_result(out: Console, result: RaceResult, unit: str = "") -> None:
         out.print(conclusion(result))
         return
     grid = result.timepoints
-    columns = few_places(grid.size)
+    narrow = out.width < _WIDE
+    columns = sorted({0, grid.size - 1}) if narrow else few_places(grid.size)
     mean = mean_ratings(result.posterior)
     summary, why = result.summary(), reasons(result)
     failed = bool(summary["failed"].any())
@@ -28,8 +31,7 @@ def show_result(out: Console, result: RaceResult, unit: str = "") -> None:
         "status",
         "because",
         *(f">at {grid[t]:,.5g}" for t in columns),
-        ">instances",
-        ">cost",
+        *([] if narrow else [">instances", ">cost"]),
         *([">failed"] if failed else []),
     )
     for place, (name, row) in enumerate(summary.iterrows()):
@@ -38,7 +40,9 @@ def show_result(out: Console, result: RaceResult, unit: str = "") -> None:
         if out_of_it:
             status = f"out (round {row['round']})" if len(result.rounds) > 1 else "out"
         cells = [f"{mean[t, place]:.0%}" for t in columns]
-        cells += [f"{row['instances']:,}", f"{row['cost']:,.6g}", *([str(row["failed"])] if failed else [])]
+        if not narrow:
+            cells += [f"{row['instances']:,}", f"{row['cost']:,.6g}"]
+        cells += [str(row["failed"])] if failed else []
         because = Text(why[str(name)])
         view.add_row(Text(str(name)), status, because, *cells, style="dim" if out_of_it else None)
     out.print("Probability of being best of all, by the mean of the posterior:")

@@ -10,7 +10,16 @@ import numpy as np
 
 from polarbear_plugins.anytime import attained, ecdf
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.plots.style import as_colours, diverging, legend, line_style, log_spaced, new_axes, show_time
+from polarbear_plugins.plots.style import (
+    as_colours,
+    diverging,
+    legend,
+    line_style,
+    log_spaced,
+    new_axes,
+    show_time,
+    time_text,
+)
 from polarbear_plugins.targets import LOWER, UPPER, group_runs
 from polarbear_plugins.trajectories import Trajectory
 from polarbear_plugins.validation import FloatArray, as_name
@@ -35,7 +44,7 @@ def plot_ecdf(
     """Draw the ECDF of each algorithm: how far its runs have come from ``upper`` to ``lower`` on a log scale.
 
     Only runs count that were watched as long as the others: until the last time for which every algorithm has a run.
-    The legend tells how many.  Values need a known optimum of 0; see :func:`polarbear_plugins.anytime.ecdf`.
+    The legend tells how many, n.  Values need a known optimum of 0; see :func:`polarbear_plugins.anytime.ecdf`.
 
     Parameters
     ----------
@@ -55,7 +64,7 @@ def plot_ecdf(
         (line,) = ax.plot(grid, shares[name].to_numpy(), drawstyle="steps-post", **look)
         if grid.size == 1:
             line.set_marker("o")
-        entries.append((line, f"{name} ({len(runs):,} runs)"))
+        entries.append((line, f"{name} (n={len(runs)})"))
     show_time(ax, grid)
     ax.set_ylim(0, 1)
     ax.set_ylabel("share of targets attained")
@@ -100,6 +109,8 @@ def plot_attainment_difference(
     ends = _ends(times)
     mesh = ax.pcolormesh(ends, borders, difference, cmap=diverging(), vmin=-widest, vmax=widest, rasterized=True)
     show_time(ax, times, ends=(float(ends[0]), float(ends[-1])))
+    if times.size == 1:
+        ax.set_xticks(times, labels=[time_text(times[0])])
     ax.set_yscale("log")
     ax.set_ylim(borders[0], borders[-1])
     ax.set_ylabel("best value (distance to the optimum)")
@@ -114,7 +125,7 @@ def plot_attainment_difference(
 
 
 def _grid(runs: Sequence[Trajectory], budget: float) -> FloatArray:
-    """Times at which something happens, or evenly spread ones where there are many."""
+    """Take the times at which something happens, or evenly spread ones where there are many."""
     times: FloatArray = np.unique(np.concatenate([*(run.times[run.times <= budget] for run in runs), [budget]]))
     if times.size > _STEPS:
         if log_spaced(times):
@@ -142,7 +153,7 @@ def _paired(
     common = longest[0].keys() & longest[1].keys()
     if not common:
         raise InvalidInputError(
-            f"plot_attainment_difference: {first[0].algorithm!r} and {second[0].algorithm!r} have no instance in common."
+            f"plot_attainment_difference: {first[0].algorithm!r} and {second[0].algorithm!r} share no instance."
         )
     budget = max(min(found[instance] for found in longest) for instance in common)
     counts = [Counter(run.instance for run in runs if run.horizon >= budget) for runs in (first, second)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.plots.style import as_colours, broken, diverging, hatch, label_rows, new_axes, time_text
 from polarbear_plugins.posterior import Posterior
 from polarbear_plugins.preferences import PreferenceLike
+from polarbear_plugins.race_state import BoolArray
 from polarbear_plugins.risks import probability_best
 from polarbear_plugins.selection import select
 from polarbear_plugins.validation import FloatArray, as_number, short
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_bootstrap_ranks", "plot_values", "plot_wins"]
 
 _POINTS = 200  # of a density
-_MOST_NUMBERS = 15  # algorithms, in a matrix with numbers
+_SMALLEST = 4.0  # points, of numbers that can be read
 _SURE = 0.95
 _LEVEL = 0.9
 
@@ -72,17 +74,9 @@ def plot_values(
         ax.plot([low[row], high[row]], [base, base], color=tones[name], linewidth=3, solid_capstyle="butt", zorder=3)
         mean = values[:, row].mean()
         ax.plot([mean], [base], marker="o", color="white", markeredgecolor=tones[name], markersize=5, zorder=4)
-        ax.text(
-            1.02,
-            row,
-            f"{best[row]:.2f}",
-            transform=ax.get_yaxis_transform(),
-            va="center",
-            fontsize=8.5,
-            color="#404040",
-        )
+        sure = f"P(best) = {best[row]:.2f}"
+        ax.text(1.02, row, sure, transform=ax.get_yaxis_transform(), va="center", fontsize=8, color="#404040")
     label_rows(ax, names)
-    ax.text(1.02, 1.01, "P(best)", transform=ax.transAxes, va="bottom", fontsize=8.5, color="#404040")
     ax.set_xlabel("value (rating under the preference)")
     ax.set_title(f"Values under the preference {choice.preference}", fontsize=10, parse_math=False)
     return ax
@@ -110,18 +104,6 @@ def plot_wins(posterior: Posterior, *, timepoint: float | None = None, ax: Axes 
     wins, sure = _wins(logs)
     shown = np.where(np.eye(len(names), dtype=bool), np.nan, wins)
     image = ax.imshow(shown, cmap=diverging(), vmin=0, vmax=1, aspect="auto")
-    if len(names) <= _MOST_NUMBERS:
-        for i, j in np.argwhere(~np.isnan(shown)):
-            ax.text(
-                j,
-                i,
-                f"{wins[i, j]:.2f}".replace("0.", ".", 1),
-                ha="center",
-                va="center",
-                fontsize=7.5,
-                fontweight="bold" if sure[i, j] else "normal",
-                color="white" if abs(wins[i, j] - 0.5) > 0.42 else "black",
-            )
     label_rows(ax, names)
     ax.set_xticks(
         range(len(names)), labels=[broken(name, 22) for name in names], rotation=90, parse_math=False, fontsize=8.5
@@ -131,6 +113,7 @@ def plot_wins(posterior: Posterior, *, timepoint: float | None = None, ax: Axes 
     ax.set_xlabel("loser")
     ax.figure.colorbar(image, ax=ax, pad=0.02, shrink=0.9).set_label("probability of a win")
     ax.set_title(f"Who beats whom at time {time_text(posterior.timepoints[place])}", fontsize=10)
+    _write_numbers(ax, wins, sure)
     return ax
 
 
@@ -156,13 +139,15 @@ def plot_bootstrap_ranks(
         base = row + 0.45
         ax.axhline(base, color="#E4E4E4", linewidth=0.8, zorder=0)
         look = {"facecolor": tones[name], "hatch": hatch(name, tones), "edgecolor": "white", "linewidth": 0.5}
-        ax.bar(places, -0.85 * shares[row], width=0.84, bottom=base, zorder=2, **look)
+        ax.bar(places, -0.85 * shares[row] / shares.max(), width=0.84, bottom=base, zorder=2, **look)
     label_rows(ax, names)
     step = -(-len(names) // 20)
     ax.set_xticks(places[::step])
     ax.set_xlim(0.4, len(names) + 0.6)
     ax.set_xlabel("place (1 is best)")
-    ax.set_title(f"Places in {len(bootstrap.ranks):,} resamples (a full bar is all of them)", fontsize=10)
+    ax.set_title(
+        f"Places in {len(bootstrap.ranks):,} resamples (the highest bar: {shares.max() * 100:.0f} %)", fontsize=10
+    )
     return ax
 
 
@@ -172,8 +157,7 @@ def _density(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     spread = float(values.std())
     if spread < 1e-9:
-        middle, half = float(values.mean()), 1e-3
-        return np.array([middle - half, middle, middle + half]), np.array([0.0, 1.0, 0.0])
+        return np.full(2, values.mean()), np.array([0.0, 1.0])
     ends = np.quantile(values, [0.001, 0.999])
     # Ratings lie between 0 and 1, but values of a user's function need not.
     x = np.linspace(ends[0] - spread / 2, ends[1] + spread / 2, _POINTS)
@@ -181,7 +165,7 @@ def _density(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     return x, height / height.max()
 
 
-def _wins(log_ratings: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _wins(log_ratings: FloatArray) -> tuple[FloatArray, BoolArray]:
     """``wins[i, j]``, the mean probability that i beats j, and whether it is sure who wins more often."""
     n = log_ratings.shape[1]
     wins, sure = np.full((n, n), 0.5), np.zeros((n, n), dtype=bool)
@@ -191,6 +175,28 @@ def _wins(log_ratings: FloatArray) -> tuple[FloatArray, FloatArray]:
         ahead = (difference > 0).mean(axis=0)
         sure[i] = (ahead >= _SURE) | (ahead <= 1 - _SURE)
     return wins, sure
+
+
+def _write_numbers(ax: Axes, wins: FloatArray, sure: BoolArray) -> None:
+    """Write numbers into the cells, as large as they fit in; none where they would be too small to read."""
+    layout = ax.figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(ax.figure)
+    frame = ax.get_window_extent()
+    cell = min(frame.width / 2.4, frame.height / 1.4) / len(wins) / ax.figure.dpi * 72  # for three signs
+    if cell < _SMALLEST:
+        return
+    for i, j in itertools.permutations(range(len(wins)), 2):
+        ax.text(
+            j,
+            i,
+            f"{wins[i, j]:.2f}".replace("0.", ".", 1),
+            ha="center",
+            va="center",
+            fontsize=min(cell, 7.5),
+            fontweight="bold" if sure[i, j] else "normal",
+            color="white" if wins[i, j] > 0.84 or wins[i, j] < 0.06 else "black",
+        )
 
 
 def _place(timepoints: FloatArray, timepoint: float | None) -> int:

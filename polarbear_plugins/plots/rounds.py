@@ -34,6 +34,7 @@ _TOP = 1 - 1e-4  # stands for 1: draws cannot tell more
 _NINE = 0.45  # room for a factor of 10, where 0 to 0.9 takes 1
 _DODGE = 0.5  # of the distance between two rounds: points of different algorithms do not hide each other
 _MOST_LABELS = 14
+_ASIDE = 52.0  # points: behind the scale on the right
 
 
 def plot_dominance(result: RaceResult, *, ax: Axes | None = None, colour: Mapping[str, str] | None = None) -> Axes:
@@ -79,7 +80,7 @@ def plot_dominance(result: RaceResult, *, ax: Axes | None = None, colour: Mappin
     share = _show_share(ax, result.rounds)
     _show_rounds(ax, result.rounds)
     ax.set_yscale("function", functions=(_opened, _closed))
-    ticks = [0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.99, 0.999, _TOP]
+    ticks = [0, 0.3, 0.6, 0.9, 0.99, 0.999, _TOP]
     ax.set_yticks(ticks, labels=[*(f"{tick:g}" for tick in ticks[:-1]), "1"])
     ax.set_yticks([], minor=True)
     ax.set_ylim(0, _TOP)
@@ -87,12 +88,12 @@ def plot_dominance(result: RaceResult, *, ax: Axes | None = None, colour: Mappin
     ax.set_ylabel(
         f"probability of being dominated\n({'at all timepoints' if joint else 'at the least sure timepoint'})"
     )
-    ax.set_title("How surely each algorithm is dominated", fontsize=10)
+    ax.set_title("How surely each algorithm is dominated", fontsize=10, pad=11)  # room for crosses at 1
     entries.append((lines.Line2D([], [], **_ending(True), color="#606060"), "eliminated"))
     entries.append((lines.Line2D([], [], **_ending(False), color="#606060"), "settled, in Pareto set"))
     entries.append((lines.Line2D([], [], color="#606060", linewidth=0.9, linestyle=(0, (4, 3))), f"alpha = {alpha:g}"))
     entries.append((share, "settled pairs (right)"))
-    legend(ax, entries, aside=1.14)
+    legend(ax, entries, aside=_ASIDE)
     return ax
 
 
@@ -113,9 +114,18 @@ def plot_allocation(result: RaceResult, *, ax: Axes | None = None) -> Axes:
     np.logical_or.at(seen, table.instance_index, ~np.isnan(table.values))  # repetitions are about the same instance
     counts = seen.sum(axis=0).T
     borders = edges(result.timepoints)
+    # On a log scale, because rounds grow: 8 and 16 instances differ as much as 500 and 1,000.
+    fewest, most = int(counts[counts > 0].min()), int(counts.max())
+    scale = require("matplotlib.colors", extra="plots", who="plot_allocation").LogNorm
     mesh = ax.pcolormesh(
-        borders, np.arange(len(names) + 1) - 0.5, counts, cmap="cividis_r", vmin=0, vmax=counts.max(), rasterized=True
+        borders,
+        np.arange(len(names) + 1) - 0.5,
+        np.ma.masked_equal(counts, 0),
+        cmap="cividis_r",
+        norm=scale(fewest, max(most, fewest + 1)),
+        rasterized=True,
     )
+    ax.set_facecolor("#E8E8E8")  # where nobody ran
     out = {elimination.algorithm: elimination.round for elimination in result.eliminations}
     label_rows(ax, names, out)
     for place in range(1, len(names)):
@@ -125,7 +135,11 @@ def plot_allocation(result: RaceResult, *, ax: Axes | None = None) -> Axes:
         ax.set_xticks(result.timepoints, labels=[time_text(result.timepoints[0])])
     bar = ax.figure.colorbar(mesh, ax=ax, pad=0.02)
     bar.set_label("instances that saw this time")
-    bar.locator = require("matplotlib.ticker", extra="plots", who="plot_allocation").MaxNLocator(integer=True)
+    # The ends, and round numbers that are not too close to them.
+    between = (digit * 10**power for power in range(7) for digit in (1, 2, 5))
+    ticks = sorted({fewest, most, *(tick for tick in between if 1.3 * fewest < tick < most / 1.3)})
+    bar.set_ticks(ticks, labels=[f"{tick:,}" for tick in ticks])
+    bar.minorticks_off()
     share = result.cost / result.full_cost
     ax.set_title(f"Where the budget went: {share * 100:.0f} % of the full cost (eliminated in grey)", fontsize=10)
     return ax

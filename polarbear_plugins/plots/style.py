@@ -174,22 +174,21 @@ def time_text(time: float) -> str:
     return f"{time:,.0f}" if float(time).is_integer() and abs(time) < 1e9 else f"{time:.4g}"
 
 
-def legend(ax: Axes, entries: Iterable[tuple[Any, str]], *, aside: float = 1.02, title: str | None = None) -> None:
-    """Put a legend to the right of the axes, where it covers nothing; texts are shown as they are."""
+def legend(ax: Axes, entries: Iterable[tuple[Any, str]], *, aside: float = 8.0) -> None:
+    """Put a legend so many points to the right of the axes, where it covers nothing; texts are shown as they are."""
+    moved = require("matplotlib.transforms", extra="plots", who="A figure").ScaledTranslation
     handles, labels = zip(*entries, strict=True)
     # matplotlib would leave out names that begin with an underscore: texts are set when the legend is there.
     box = ax.legend(
         handles,
         ["-"] * len(handles),
         loc="upper left",
-        bbox_to_anchor=(aside, 1.0),
+        bbox_to_anchor=(1.0, 1.0),
+        bbox_transform=ax.transAxes + moved(aside / 72, 0, ax.figure.dpi_scale_trans),
         borderaxespad=0.0,
         frameon=False,
         fontsize=_SMALL,
         handlelength=2.6,
-        title=title,
-        title_fontsize=_SMALL,
-        alignment="left",
     )
     for text, label in zip(box.get_texts(), labels, strict=True):
         text.set_parse_math(False)
@@ -219,8 +218,9 @@ def diverging() -> Colormap:
 def broken(name: str, line: int) -> str:
     """Break a long name after a space or another sign between its parts, or anywhere if it has none.
 
-    >>> broken("sep-CMA-ES with restarts", 16)
-    'sep-CMA-ES with\\nrestarts'
+    >>> print(broken("sep-CMA-ES with restarts", 16))
+    sep-CMA-ES with
+    restarts
     """
     lines = [""]
     for part in re.findall(rf"[^\s_\-+/.,:;]{{1,{line}}}[\s_\-+/.,:;]*|[\s_\-+/.,:;]+", name):

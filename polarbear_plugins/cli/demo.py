@@ -19,7 +19,7 @@ from polarbear_plugins.timepoints import log_timepoints, uniform_timepoints
 __all__ = ["demo"]
 
 _INSTALL = "pip install 'polarbear-plugins[ioh,plots]'"
-_MOST_EVALUATIONS, _MOST_ROUNDS = 400_000.0, 15
+_MOST_EVALUATIONS, _MOST_ROUNDS = 500_000.0, 15
 _REAL: dict[str, Any] = {
     "portfolio": "modcma-ssa",
     "suite": "ma-bbob",

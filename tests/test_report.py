@@ -27,6 +27,10 @@ from polarbear_plugins.results import Failure
 HOSTILE = "</script><script>alert(1)</script>"
 CHROMIUM = shutil.which("chromium")
 WITH_FIGURES = importlib.util.find_spec("matplotlib") is not None
+in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+
+
+Look = Callable[[str], "tuple[Page, str]"]
 
 
 def crossing(first: str = "early", second: str = "late", rows: int = 60) -> RaceResult:
@@ -389,43 +393,60 @@ def test_notebooks_show_small_escaped_tables() -> None:
     assert "1.00" in result.state.table._repr_html_()
 
 
-def browse(*arguments: str) -> subprocess.CompletedProcess[str]:
+@pytest.fixture(scope="module")
+def look(tmp_path_factory: pytest.TempPathFactory) -> Look:
+    """Load a report in a browser, with a fragment of its address; gives the page as the script left it."""
+    folder = tmp_path_factory.mktemp("report")
+    write_report(crossing(HOSTILE, "late"), folder / "race.html", plugins=Plugins())
+
+    def load(fragment: str) -> tuple[Page, str]:
+        assert CHROMIUM is not None
+        flags = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=2000")
+        address = f"{(folder / 'race.html').as_uri()}{fragment}"
+        command = [CHROMIUM, *flags, f"--user-data-dir={folder / 'profile'}", "--dump-dom", address]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        return Page(done.stdout), done.stderr
+
+    return load
+
+
+@in_a_browser
+@pytest.mark.parametrize(("preference", "chosen"), [("final", "late"), ("budget-10", HOSTILE)])
+def test_the_control_shows_the_choice_of_the_address_without_an_error(look: Look, preference: str, chosen: str) -> None:
+    page, errors = look(f"#preference={preference}&risk=best")
+    assert "CONSOLE" not in errors
+    [form] = [attributes for _, attributes in page.tags if attributes.get("id") == "control"]
+    assert "hidden" not in form  # the script is at work
+    assert f"Choose {chosen} (preference " in page.text
+    assert "risk best). Expected regret" in page.text
+    assert not {"budget-10", "final"} - {attributes.get("value") for _, attributes in page.tags}
+    if WITH_FIGURES:
+        drawn = [attributes for _, attributes in page.tags if "data-preference" in attributes]
+        shown = [attributes["data-preference"] for attributes in drawn if "hidden" not in attributes]
+        assert shown == ([preference] if preference == "final" else [])
+
+
+@in_a_browser
+def test_an_address_that_means_nothing_shows_the_first_choice(look: Look) -> None:
+    page, errors = look("#preference=%3Cscript%3E&risk=none")
+    assert "CONSOLE" not in errors
+    assert "(preference uniform: " in page.text
+
+
+@in_a_browser
+def test_a_script_in_a_section_does_not_run(tmp_path: Path) -> None:
+    class Section:
+        @hookimpl
+        def polarbear_report_sections(self) -> list[ReportSection]:
+            """Give a section with a script."""
+            return [ReportSection("Mine", "<script>document.title = 'taken over'</script>")]
+
+    plugins = Plugins()
+    plugins.register(Section(), "section")
+    path = write_report(unsettled(), tmp_path / "race.html", plugins=plugins)
     assert CHROMIUM is not None
-    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=2000")
-    return subprocess.run([CHROMIUM, *flags, *arguments], capture_output=True, text=True, check=True, timeout=120)
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
-class TestInABrowser:
-    @pytest.fixture(scope="class")
-    def look(self, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.CompletedProcess[str]]:
-        path = tmp_path_factory.mktemp("report") / "race.html"
-        write_report(crossing(HOSTILE, "late"), path, plugins=Plugins())
-
-        def load(fragment: str, *flags: str) -> subprocess.CompletedProcess[str]:
-            profile = f"--user-data-dir={tmp_path_factory.mktemp('profile')}"
-            return browse(profile, *flags, "--dump-dom", f"{path.as_uri()}{fragment}")
-
-        return load
-
-    def test_the_control_shows_the_choice_of_the_address_without_an_error(self, look: Any) -> None:
-        for preference, chosen in (("final", "late"), ("budget-10", HOSTILE)):
-            done = look(f"#preference={preference}&risk=best")
-            assert "CONSOLE" not in done.stderr
-            page = Page(done.stdout)
-            [form] = [attributes for tag, attributes in page.tags if attributes.get("id") == "control"]
-            assert "hidden" not in form  # the script is at work
-            assert f"Choose {chosen} (preference " in page.text
-            assert "risk best). Expected regret" in page.text
-            if WITH_FIGURES:
-                shown = [
-                    attributes["data-preference"]
-                    for _, attributes in page.tags
-                    if "data-preference" in attributes and "hidden" not in attributes
-                ]
-                assert shown == ([preference] if preference == "final" else [])
-
-    def test_an_address_that_means_nothing_shows_the_first_choice(self, look: Any) -> None:
-        done = look("#preference=%3Cscript%3E&risk=none")
-        assert "CONSOLE" not in done.stderr
-        assert "(preference uniform: " in Page(done.stdout).text
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    done = subprocess.run(
+        [*command, "--dump-dom", path.as_uri()], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert "<title>Analysis of existing data</title>" in done.stdout

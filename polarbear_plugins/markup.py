@@ -8,6 +8,9 @@ from html import escape
 __all__ = ["Markup", "definitions", "html_table", "text"]
 
 
+_LONG = 24  # characters
+
+
 class Markup(str):
     """HTML that is known to be such; any other text is escaped."""
 
@@ -36,11 +39,16 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption
         for right, name in zip(style, columns, strict=True)
     )
     body = "".join(
-        "<tr>" + "".join(f"<td{right}>{text(cell)}</td>" for right, cell in zip(style, row, strict=True)) + "</tr>"
-        for row in rows
+        "<tr>" + "".join(_cell(cell, right) for right, cell in zip(style, row, strict=True)) + "</tr>" for row in rows
     )
     title = f"<caption>{text(caption)}</caption>" if caption else ""
     return Markup(f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+
+
+def _cell(content: object, style: str) -> str:
+    # A narrow page must not squeeze a sentence into a column of single words.
+    long = ' class="long"' if len(str(content)) > _LONG and not style and not isinstance(content, Markup) else ""
+    return f"<td{long}{style}>{text(content)}</td>"
 
 
 def definitions(pairs: Iterable[tuple[object, object]]) -> Markup:

@@ -166,6 +166,7 @@ def test_texts_from_data_are_escaped_everywhere() -> None:
     assert not kinds & {"img", "i", "u", "s", "q", "em"}
     assert len(page.scripts) == 2  # the data and ours
     assert not any("alert" in script for script in page.scripts[1:])
+    assert "<" not in page.scripts[0]  # no comment and no element can begin in the data
     # Nothing is lost either: the names arrive in the data and in the text.
     assert HOSTILE in page.text
     assert page.choices["budget-10"]["expected"]["algorithm"] == HOSTILE

@@ -146,7 +146,7 @@ def repeat(result: RaceResult) -> Markup:
                 continue
             value = ", ".join(f"{key}={option}" for key, option in value.items())
         if value is not None:
-            pairs.append((name.replace("_", " "), value if isinstance(value, str | int) else f"{value}"))
+            pairs.append((name.replace("_", " "), f"{value:,.6g}" if isinstance(value, float) else value))
     made_with = about.get("version") or "not recorded"
     here = [f"polarbear-plugins {version('polarbear-plugins')}", f"Python {platform.python_version()}"]
     here += [f"{name} {version(name)}" for name in _WITH_WHAT]

@@ -27,7 +27,7 @@ th, td { padding: .3rem .7rem .3rem 0; text-align: left; vertical-align: top; bo
   overflow-wrap: normal; }
 td { max-width: 26rem; overflow-wrap: break-word; }
 th { color: var(--quiet); font-weight: 600; white-space: nowrap; }
-td + td { min-width: 3.5rem; }
+td + td { min-width: 3.5rem; } td.long { min-width: 10rem; } td[style] { white-space: nowrap; }
 .swatch { display: inline-block; width: .7em; height: .7em; border-radius: 2px; margin-right: .4em; }
 dl { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: .2rem 1rem; margin: .5rem 0; }
 dt { color: var(--quiet); } dd { margin: 0; }
@@ -50,6 +50,7 @@ footer { padding-top: 2rem; padding-bottom: 2rem; }
   body { font-size: 1rem; }
   main, header, footer { max-width: none; padding-left: 0; padding-right: 0; }
   nav, .control { display: none; }
+  footer { padding-top: .5rem; padding-bottom: 0; }
   .wide { overflow: visible; } .wide > svg { min-width: 0; max-width: 16cm; max-height: 12cm; }
   table { font-size: .85rem; } td { max-width: none; }
   figure, tr, .conclusion, .says, pre { break-inside: avoid; }

@@ -382,6 +382,25 @@ def test_every_source_says_how_to_repeat_it(about: dict[str, Any], stopped: str,
         assert command.endswith("--timepoints 10,100,20000,50000 -o maximize=true --draws 500 --seed 1")
 
 
+def test_a_race_inside_an_optuna_study_has_a_report_with_the_parameters_of_its_candidates() -> None:
+    optuna = pytest.importorskip("optuna")
+    optuna_sampler = pytest.importorskip("polarbear_plugins.integrations.optuna_sampler")
+
+    def objective(trial: Any) -> float:
+        rng = np.random.default_rng(trial.suggest_int("instance", 0, 99))
+        return float(trial.suggest_float("x", 0, 1) + 0.1 * rng.normal())
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    settings = RaceSettings(seed=1, draws=500, batch_size=4, batch_min=4)
+    sampler = optuna_sampler.PolarBearSampler([{"x": 0.0}, {"x": 0.25}, {"x": 1.0}], settings=settings)
+    study = optuna.create_study(study_name="folds", sampler=sampler)
+    study.optimize(objective, n_trials=40)
+    page = Page(without_plugins(optuna_sampler.race_result(study)))
+    assert "Race in the study folds" in page.text
+    assert "x = 0.25" in page.text
+    assert "race_result(study)" in page.text
+
+
 def test_notebooks_show_small_escaped_tables() -> None:
     result = crossing(HOSTILE)
     for shown in (result, result.posterior, result.state.table):

@@ -9,7 +9,7 @@ import numpy as np
 from polarbear_plugins.markup import Markup, html_table, text
 from polarbear_plugins.preferences import PreferenceLike
 from polarbear_plugins.results import RaceResult
-from polarbear_plugins.selection import Choice, select
+from polarbear_plugins.selection import Choice, select_each
 
 __all__ = ["COLUMNS", "RISKS", "choices_of", "preferences_of", "selection_section"]
 
@@ -41,9 +41,12 @@ def preferences_of(result: RaceResult, unit: str = "") -> dict[str, tuple[str, P
 
 def choices_of(result: RaceResult, unit: str = "") -> dict[str, dict[str, dict[str, Any]]]:
     """Tell what to show for each preference and risk, as texts: a sentence, and the rows of a table."""
+    wishes = preferences_of(result, unit)
+    preferences = [preference for _, preference in wishes.values()]
+    found = select_each(result.posterior, result.pareto_set, preferences, RISKS)
     return {
-        key: {risk: _texts(select(result.posterior, result.pareto_set, preference, risk), says, risk) for risk in RISKS}
-        for key, (says, preference) in preferences_of(result, unit).items()
+        key: {risk: _texts(choice, says, risk) for risk, choice in zip(RISKS, choices, strict=True)}
+        for (key, (says, _)), choices in zip(wishes.items(), found, strict=True)
     }
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "Stretch",
     "advice",
     "advice_from",
+    "amount",
     "conclusion",
     "leads",
     "mean_ratings",
@@ -163,6 +164,15 @@ def leads(grid: FloatArray, ahead: np.ndarray[tuple[int], np.dtype[np.bool_]]) -
     found = spans(grid, ahead)
     more = f" and {len(found) - 3} more spans" if len(found) > 3 else ""
     return f"most likely best at {', '.join(found[:3])}{more}" if found else ""
+
+
+def amount(value: float) -> str:
+    """Write a cost, or another amount.
+
+    >>> amount(6_000_000.0), amount(0.123456)
+    ('6,000,000', '0.123')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def probability_text(p: float) -> str:

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from polarbear_plugins.cli.output import text_table
-from polarbear_plugins.findings import conclusion, mean_ratings, reasons
+from polarbear_plugins.findings import amount, conclusion, mean_ratings, reasons
 from polarbear_plugins.results import RaceResult
 from polarbear_plugins.timepoints import few_places
 
@@ -41,7 +41,7 @@ def show_result(out: Console, result: RaceResult, unit: str = "") -> None:
             status = f"out (round {row['round']})" if len(result.rounds) > 1 else "out"
         cells = [f"{mean[t, place]:.0%}" for t in columns]
         if not narrow:
-            cells += [f"{row['instances']:,}", f"{row['cost']:,.6g}"]
+            cells += [f"{row['instances']:,}", amount(row["cost"])]
         cells += [str(row["failed"])] if failed else []
         because = Text(why[str(name)])
         view.add_row(Text(str(name)), status, because, *cells, style="dim" if out_of_it else None)

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 import numpy as np
 
-from polarbear_plugins.findings import Stretch, mean_ratings, reasons, stretches
+from polarbear_plugins.findings import Stretch, amount, mean_ratings, reasons, stretches
 from polarbear_plugins.markup import Markup, definitions, html_table, text
 from polarbear_plugins.report.commands import how_to_repeat
 from polarbear_plugins.results import RaceResult
@@ -71,9 +71,9 @@ def algorithms(result: RaceResult, colours: Mapping[str, str]) -> Markup:
         row = summary.loc[name]
         out = row["status"] == "out"
         status = (f"out in round {row['round']}" if several else "out") if out else "in"
-        cells = [_named(name, colours), status, why[name], f"{row['instances']:,}", f"{row['cost']:,.6g}"]
+        cells = [_named(name, colours), status, why[name], f"{row['instances']:,}", amount(row["cost"])]
         rows.append([*cells, *([str(row["failed"])] if failed else [])])
-    columns = ("algorithm", "status", "because", ">instances", ">cost", *([">failed runs"] if failed else []))
+    columns = ("algorithm", "status", "because", ">runs", ">cost", *([">failed runs"] if failed else []))
     rule = (
         "at all timepoints at once. P is that probability"
         if result.settings.elimination == "joint"
@@ -92,7 +92,7 @@ def rounds(result: RaceResult) -> Markup:
         [
             finished.number,
             f"{finished.instances:,}",
-            f"{finished.cost:,.6g}",
+            amount(finished.cost),
             f"{finished.resolved_share:.0%}",
             ", ".join(out.algorithm for out in finished.eliminations) or "nobody",
         ]
@@ -163,7 +163,7 @@ def diagnostics(result: RaceResult) -> Markup:
     for name, means in _MEANS.items():
         value = getattr(found, name)
         if value is not None:
-            rows.append([name.replace("_", " "), _number(value), means])
+            rows.append([name.replace("_", " "), amount(value), means])
     if found.dependence is not None and len(found.dependence):
         factor = np.array(found.dependence)
         rows.append(["dependence", _range(factor), "factor on the evidence, because rankings repeat over time"])
@@ -209,10 +209,6 @@ def _named(name: str, colours: Mapping[str, str]) -> Markup:
 
 def _wide(table: str) -> Markup:
     return Markup(f'<div class="wide">{table}</div>')
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 or isinstance(value, int) else f"{value:.3g}"
 
 
 def _range(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str:

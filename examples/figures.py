@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from PIL import Image
 
 from polarbear_plugins import RaceResult, RaceSettings, Trajectory, log_timepoints, race
 from polarbear_plugins.bootstrap import bootstrap_scores
@@ -90,7 +91,7 @@ def draw(result: RaceResult) -> dict[str, Any]:
         for name in result.algorithms
     }
     ratings = pd.DataFrame(posterior.ratings.mean(axis=0).T, index=result.algorithms, columns=result.timepoints)
-    order = from_criteria(ratings, maximize=list(result.timepoints))
+    order = from_criteria(-ratings)  # of criteria, smaller is better
     return {
         "ratings": plot_ratings(posterior, eliminated=out, colour=tone),
         "dominance": plot_dominance(result, colour=tone),
@@ -120,7 +121,11 @@ def main() -> None:
     for name, ax in draw(result).items():
         if name in DOCS or not arguments.docs:
             path = folder / f"{name}.png"
-            ax.figure.savefig(path, dpi=80 if arguments.docs else 120)
+            ax.figure.savefig(path, dpi=110)
+            if arguments.docs:
+                with Image.open(path) as image:  # fewer colours make small files
+                    small = image.convert("RGB").quantize(200)
+                small.save(path, optimize=True)
             print(path)
 
 

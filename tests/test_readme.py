@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NEEDS = {"docs/anytime_measures.md": "moocore", "docs/optuna.md": "optuna"}
+NEEDS = {"docs/anytime_measures.md": "moocore", "docs/figures.md": "matplotlib", "docs/optuna.md": "optuna"}
 
 
 def _blocks(root: Path, language: str, page: str = "README.md") -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from polarbear_plugins.bootstrap import Bootstrap
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.plots.style import as_colours, broken, diverging, hatch, label_rows, new_axes, time_text
+from polarbear_plugins.plots.style import as_colours, broken, diverging, hatch, label_rows, new_axes, room, time_text
 from polarbear_plugins.posterior import Posterior
 from polarbear_plugins.preferences import PreferenceLike
 from polarbear_plugins.race_state import BoolArray
@@ -93,7 +93,8 @@ def plot_wins(posterior: Posterior, *, timepoint: float | None = None, ax: Axes 
     timepoint
         When: the last timepoint up to there; by default the last of all.
     ax
-        As in :func:`polarbear_plugins.plots.plot_ratings`.
+        As in :func:`polarbear_plugins.plots.plot_ratings`.  Numbers fit the room that the axes have now: in a figure
+        of several draw this one last.
     """
     place = _place(posterior.timepoints, timepoint)
     logs = posterior.log_ratings[:, place]
@@ -179,11 +180,8 @@ def _wins(log_ratings: FloatArray) -> tuple[FloatArray, BoolArray]:
 
 def _write_numbers(ax: Axes, wins: FloatArray, sure: BoolArray) -> None:
     """Write numbers into the cells, as large as they fit in; none where they would be too small to read."""
-    layout = ax.figure.get_layout_engine()
-    if layout is not None:
-        layout.execute(ax.figure)
-    frame = ax.get_window_extent()
-    cell = min(frame.width / 2.4, frame.height / 1.4) / len(wins) / ax.figure.dpi * 72  # for three signs
+    width, height = room(ax)
+    cell = min(width / 2.4, height / 1.4) / len(wins)  # for three signs
     if cell < _SMALLEST:
         return
     for i, j in itertools.permutations(range(len(wins)), 2):

@@ -17,6 +17,7 @@ from polarbear_plugins.plots.style import (
     line_style,
     marker,
     new_axes,
+    room,
     show_time,
     time_text,
 )
@@ -33,7 +34,7 @@ _KNEE = 0.9  # above, each nine takes as much room as the last
 _TOP = 1 - 1e-4  # stands for 1: draws cannot tell more
 _NINE = 0.45  # room for a factor of 10, where 0 to 0.9 takes 1
 _DODGE = 0.5  # of the distance between two rounds: points of different algorithms do not hide each other
-_MOST_LABELS = 14
+_SIGN = 5.8  # points that a digit takes below the axis
 _ASIDE = 52.0  # points: behind the scale on the right
 
 
@@ -78,7 +79,6 @@ def plot_dominance(result: RaceResult, *, ax: Axes | None = None, colour: Mappin
     alpha = result.settings.alpha
     ax.axhline(min(alpha, _TOP), color="#606060", linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     share = _show_share(ax, result.rounds)
-    _show_rounds(ax, result.rounds)
     ax.set_yscale("function", functions=(_opened, _closed))
     ticks = [0, 0.3, 0.6, 0.9, 0.99, 0.999, _TOP]
     ax.set_yticks(ticks, labels=[*(f"{tick:g}" for tick in ticks[:-1]), "1"])
@@ -94,6 +94,7 @@ def plot_dominance(result: RaceResult, *, ax: Axes | None = None, colour: Mappin
     entries.append((lines.Line2D([], [], color="#606060", linewidth=0.9, linestyle=(0, (4, 3))), f"alpha = {alpha:g}"))
     entries.append((share, "settled pairs (right)"))
     legend(ax, entries, aside=_ASIDE)
+    _show_rounds(ax, result.rounds)
     return ax
 
 
@@ -186,11 +187,14 @@ def _show_share(ax: Axes, rounds: tuple[Round, ...]) -> Any:
 
 def _show_rounds(ax: Axes, rounds: tuple[Round, ...]) -> None:
     """Name the rounds and, below, the instances drawn up to them; not all where there are many."""
-    step = -(-len(rounds) // _MOST_LABELS)
-    shown = rounds[step - 1 :: step] if len(rounds) > _MOST_LABELS else rounds
-    ax.set_xticks([done.number for done in shown], labels=[f"{done.number}\n{done.instances:,}" for done in shown])
     ax.set_xlim(1 - 0.7 * _DODGE, len(rounds) + 0.7 * _DODGE)
     ax.set_xlabel("round, and instances drawn so far")
+    widest = max(len(f"{done.instances:,}") for done in rounds) * _SIGN + 8
+    step = -(-len(rounds) // max(int(room(ax)[0] / widest), 1))
+    shown = rounds[step - 1 :: step]
+    ax.set_xticks(
+        [done.number for done in shown], labels=[f"{done.number}\n{done.instances:,}" for done in shown], fontsize=9
+    )
 
 
 def _opened(probability: FloatArray) -> FloatArray:

@@ -34,6 +34,7 @@ __all__ = [
     "marker",
     "names_of",
     "new_axes",
+    "room",
     "show_time",
     "time_text",
 ]
@@ -119,6 +120,15 @@ def new_axes(ax: Axes | None, who: str, *, width: float = 7.0, height: float = 4
     elif not isinstance(ax, require("matplotlib.axes", extra="plots", who=who).Axes):
         raise InvalidInputError(f"{who}: ax must be Axes of matplotlib, got {short(ax)}.")
     return ax
+
+
+def room(ax: Axes) -> tuple[float, float]:
+    """Width and height of the axes in points, once what stands around them has its place."""
+    layout = ax.figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(ax.figure)
+    frame = ax.get_window_extent()
+    return frame.width / ax.figure.dpi * 72, frame.height / ax.figure.dpi * 72
 
 
 def names_of(names: Iterable[str], known: Sequence[str], what: str) -> tuple[str, ...]:

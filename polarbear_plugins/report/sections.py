@@ -6,6 +6,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 
@@ -67,8 +68,9 @@ def algorithms(result: RaceResult, colours: Mapping[str, str]) -> Markup:
     # Those that are left first, then the eliminated, the last one first.
     order = [*result.pareto_set, *(out.algorithm for out in reversed(result.eliminations))]
     rows = []
+    by_name: dict[str, dict[str, Any]] = summary.to_dict("index")  # type: ignore[assignment]
     for name in order:
-        row = summary.loc[name]
+        row = by_name[name]
         out = row["status"] == "out"
         status = (f"out in round {row['round']}" if several else "out") if out else "in"
         cells = [_named(name, colours), status, why[name], f"{row['instances']:,}", amount(row["cost"])]

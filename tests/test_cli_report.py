@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
 from polarbear_plugins import RaceResult
 from polarbear_plugins.cli import main
+from polarbear_plugins.cli.findings import show_result
 from polarbear_plugins.findings import conclusion
 from polarbear_plugins.replay import load_result
 from polarbear_plugins.report.commands import how_to_repeat
@@ -120,6 +123,18 @@ def test_help_shows_the_ways_in_and_every_command_of_them_exists() -> None:
         assert way in text
     named = [line.split()[1] for line in text.splitlines() if line.startswith("    polarbear ")]
     assert set(named) == {"demo", "analyze", "report", "race", "select"} & set(main.commands)
+
+
+def test_the_table_of_findings_fits_a_narrow_terminal(journal: Path) -> None:
+    shown = {}
+    for width in (80, 160):
+        out = Console(width=width, file=io.StringIO(), highlight=False)
+        show_result(out, load_result(journal))
+        assert isinstance(out.file, io.StringIO)
+        shown[width] = out.file.getvalue()
+        assert "…" not in shown[width]  # nothing is cut
+    assert "instances" in shown[160].splitlines()[2]
+    assert "instances" not in shown[80].splitlines()[2]
 
 
 def test_the_shell_completes_commands() -> None:

@@ -12,6 +12,8 @@ import numpy as np
 
 from polarbear_plugins.errors import SourceError
 from polarbear_plugins.extras import require
+from polarbear_plugins.markup import html_table, text
+from polarbear_plugins.timepoints import few_places
 from polarbear_plugins.validation import FloatArray
 
 if TYPE_CHECKING:
@@ -175,6 +177,17 @@ class Posterior:
             f"Posterior({self.draws} draws, {len(self.algorithms)} algorithms, {self.timepoints.size} timepoints, "
             f"prior {self.prior!r}, {'good' if self.diagnostics.good else 'NOT GOOD ENOUGH'})"
         )
+
+    def _repr_html_(self) -> str:
+        places = few_places(self.timepoints.size)
+        ratings = np.exp(self.log_ratings[:, places])
+        mean, (low, high) = ratings.mean(axis=0), np.quantile(ratings, [0.05, 0.95], axis=0)
+        rows = [
+            [name, *(f"{mean[t, i]:.2f} ({low[t, i]:.2f} to {high[t, i]:.2f})" for t in range(len(places)))]
+            for i, name in enumerate(self.algorithms)
+        ]
+        columns = ("algorithm", *(f">at {self.timepoints[place]:,.5g}" for place in places))
+        return f"<p>{text(self)}</p>{html_table(columns, rows, 'Rating: mean and 90 % interval')}"
 
 
 def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> Path:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.markup import html_table, text
 from polarbear_plugins.ranks import RankArray, ranks_of
-from polarbear_plugins.timepoints import as_timepoints
+from polarbear_plugins.timepoints import as_timepoints, few_places
 from polarbear_plugins.validation import FloatArray, as_array, as_name, as_number
 
 __all__ = ["RankingTable", "Repetitions", "as_algorithms", "check_comparable"]
@@ -247,6 +248,19 @@ class RankingTable:
             f"RankingTable({len(self.algorithms)} algorithms, timepoints {_span(self.timepoints)}, "
             f"{self._instances} instances in {self._rows} rows)"
         )
+
+    def _repr_html_(self) -> str:
+        places = few_places(self.timepoints.size)
+        ranks = self.ranks[:, places]
+        seen = ranks > 0
+        count = seen.sum(axis=0)
+        mean = np.divide(ranks.sum(axis=0), count, out=np.full(count.shape, np.nan), where=count > 0)
+        rows = [
+            [name, *("" if np.isnan(mean[t, i]) else f"{mean[t, i]:.2f}" for t in range(len(places)))]
+            for i, name in enumerate(self.algorithms)
+        ]
+        columns = ("algorithm", *(f">at {self.timepoints[place]:,.5g}" for place in places))
+        return f"<p>{text(self)}</p>{html_table(columns, rows, 'Mean rank among those observed, 1 is best')}"
 
 
 class _Store:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.findings import conclusion, result_table
 from polarbear_plugins.inference.fitting import find_engine, fit, make_prior
+from polarbear_plugins.markup import text
 from polarbear_plugins.outlook import Outlook, outlook
 from polarbear_plugins.posterior import Posterior, read_arrays, write_arrays
 from polarbear_plugins.priors import TemporalPrior
@@ -270,6 +272,16 @@ class RaceResult:
     def load(cls, path: str | Path) -> RaceResult:
         """Read a result that :meth:`save` wrote."""
         return read_arrays(path, "a saved result", _result_from_arrays)
+
+    def report(self, path: str | Path, **options: Any) -> Path:
+        """Write one HTML file that tells everything found; ``options`` as for ``report.write_report``."""
+        from polarbear_plugins.report import write_report
+
+        return write_report(self, path, **options)
+
+    def _repr_html_(self) -> str:
+        says = text(conclusion(self))
+        return f"<p>{says}</p>" if not self.rounds else f"<p>{says}</p>{result_table(self)}"
 
     def __repr__(self) -> str:
         return (

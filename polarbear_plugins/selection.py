@@ -10,14 +10,14 @@ import numpy as np
 
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.posterior import Posterior
-from polarbear_plugins.preferences import PreferenceLike, as_preference
-from polarbear_plugins.risks import as_risk, probability_best
+from polarbear_plugins.preferences import Preference, PreferenceLike, as_preference
+from polarbear_plugins.risks import Risk, as_risk, probability_best
 from polarbear_plugins.validation import FloatArray, as_name, short
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Choice", "as_candidates", "ratings_among", "select"]
+__all__ = ["Choice", "as_candidates", "ratings_among", "select", "select_each"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -153,9 +153,26 @@ def select(
     >>> choice.algorithm, choice.scores["b"]
     ('a', 0.0)
     """
+    [[choice]] = select_each(posterior, among, [preference], [risk])
+    return choice
+
+
+def select_each(
+    posterior: Posterior, among: Iterable[str] | None, preferences: Iterable[PreferenceLike], risks: Iterable[str]
+) -> list[list[Choice]]:
+    """Choose under each preference with each risk profile: a list of choices, by risk, for each preference."""
     candidates = as_candidates(posterior, among)
-    taste, profile = as_preference(preference, posterior.timepoints), as_risk(risk)
-    values = taste.values(np.moveaxis(ratings_among(posterior, candidates), 1, -1))
+    tastes = [as_preference(preference, posterior.timepoints) for preference in preferences]
+    profiles = [as_risk(risk) for risk in risks]
+    ratings = np.moveaxis(ratings_among(posterior, candidates), 1, -1)
+    found = []
+    for taste in tastes:
+        values = taste.values(ratings)
+        found.append([_choose(candidates, taste, profile, values) for profile in profiles])
+    return found
+
+
+def _choose(candidates: tuple[str, ...], taste: Preference, profile: Risk, values: FloatArray) -> Choice:
     scores = profile.scores(values)
     # Stable: what remains equal goes by the order of the candidates.
     chosen = int(np.lexsort((-values.mean(axis=0), -scores))[0])

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.validation import FloatArray, as_number, as_vector, as_whole_number, check_times
 
-__all__ = ["as_timepoints", "log_timepoints", "spans", "uniform_timepoints"]
+__all__ = ["as_timepoints", "few_places", "log_timepoints", "spans", "uniform_timepoints"]
 
 
 def log_timepoints(first: float, last: float, count: int, *, integer: bool = False) -> FloatArray:
@@ -59,6 +59,15 @@ def as_timepoints(timepoints: ArrayLike) -> FloatArray:
         raise InvalidInputError("timepoints: expected at least one, got none.")
     check_times(grid, "timepoints")
     return grid
+
+
+def few_places(count: int) -> list[int]:
+    """Places of up to four timepoints that stand for a grid of so many: the ends, and two between.
+
+    >>> few_places(50), few_places(1)
+    ([0, 16, 33, 49], [0])
+    """
+    return sorted({0, count // 3, 2 * count // 3, count - 1})
 
 
 def spans(grid: FloatArray, inside: NDArray[np.bool_]) -> list[str]:

@@ -18,7 +18,19 @@ from polarbear_plugins.plugins import Plugins
 # The first is best until 9, the second at 10.
 TWO = "algorithm,instance,time,value\nsprinter,f1,1,2.5\nsprinter,f1,10,2.4\nclimber,f1,1,3\nclimber,f1,10,2\n"
 TABLE = EntryPoint("table", "polarbear_plugins.adapters.table", "polarbear")
-COMMANDS = ("race", "resume", "analyze", "select", "depth", "plan", "leaderboard", "measures", "plugins")
+COMMANDS = (
+    "demo",
+    "race",
+    "resume",
+    "analyze",
+    "select",
+    "report",
+    "measures",
+    "depth",
+    "plan",
+    "leaderboard",
+    "plugins",
+)
 
 
 @pytest.fixture

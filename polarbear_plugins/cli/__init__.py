@@ -8,12 +8,14 @@ from typing import Any
 import click
 
 from polarbear_plugins.cli.analyze import analyze
+from polarbear_plugins.cli.demo import demo
 from polarbear_plugins.cli.depth import depth
 from polarbear_plugins.cli.leaderboard import leaderboard
 from polarbear_plugins.cli.measures import measures
 from polarbear_plugins.cli.plan import plan
 from polarbear_plugins.cli.plugins import plugins
 from polarbear_plugins.cli.race import race, resume
+from polarbear_plugins.cli.report import report
 from polarbear_plugins.cli.select import select
 from polarbear_plugins.errors import PolarBearError, PolarBearWarning
 
@@ -27,6 +29,9 @@ class _Failure(click.ClickException):
 
 
 class _Group(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the arguments are click's
+        return list(self.commands)  # as they are used, not by the alphabet
+
     def invoke(self, ctx: click.Context) -> Any:
         show = warnings.showwarning
 
@@ -45,11 +50,38 @@ class _Group(click.Group):
                 raise _Failure(" ".join(str(problem).split())) from None
 
 
-@click.group("polarbear", cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+_WAYS = """\b
+A first look, in under a minute:
+  polarbear demo
+
+\b
+From data (CSV, IOHprofiler, Bayesmark ...):
+  polarbear analyze runs.csv --output result.npz
+  polarbear report result.npz -o result.html
+
+\b
+From a race:
+  polarbear race modcma-ssa ma-bbob --dimension 5 --budget 10000 --journal race.db
+  polarbear select race.db --preference log-uniform
+  polarbear report race.db -o race.html
+
+\b
+From Optuna (studies of several samplers, in a storage):
+  polarbear analyze sqlite:///studies.db --output result.npz
+
+\b
+Completion in the shell: add one of these to the file it starts from
+  eval "$(_POLARBEAR_COMPLETE=bash_source polarbear)"     (~/.bashrc)
+  eval "$(_POLARBEAR_COMPLETE=zsh_source polarbear)"      (~/.zshrc)
+  _POLARBEAR_COMPLETE=fish_source polarbear | source      (config.fish)
+"""
+
+
+@click.group("polarbear", cls=_Group, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_WAYS)
 @click.version_option(package_name="polarbear-plugins", prog_name="polarbear")
 def main() -> None:
     """Find out which optimization algorithms are worth keeping when the later budget is unknown."""
 
 
-for command in (race, resume, analyze, select, depth, plan, leaderboard, measures, plugins):
+for command in (demo, race, resume, analyze, select, report, measures, depth, plan, leaderboard, plugins):
     main.add_command(command)

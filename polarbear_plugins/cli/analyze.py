@@ -71,7 +71,7 @@ def analyze(
     wanted = parse_timepoints(timepoints)
     grid = default_timepoints(runs, wanted) if isinstance(wanted, int) else wanted
     table = rank(runs, grid, repetitions, tolerance=tolerance)
-    result = analyze_table(table, settings_from(**settings), {"sources": list(sources)})
+    result = analyze_table(table, settings_from(**settings), {"sources": list(sources), "options": wishes})
     if output is not None:
         result.save(output)
     if as_json:

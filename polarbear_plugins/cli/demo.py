@@ -1,0 +1,91 @@
+"""``polarbear demo``: a race in under a minute, ending in a report."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+
+from polarbear_plugins.cli.findings import show_result
+from polarbear_plugins.cli.output import console, json_option, print_json
+from polarbear_plugins.cli.progress import ProgressView
+from polarbear_plugins.report.page import check_replaceable, write_report
+from polarbear_plugins.runner import race as run_race
+from polarbear_plugins.settings import RaceSettings
+from polarbear_plugins.timepoints import log_timepoints, uniform_timepoints
+
+__all__ = ["demo"]
+
+_INSTALL = "pip install 'polarbear-plugins[ioh,plots]'"
+_MOST_EVALUATIONS, _MOST_ROUNDS = 500_000.0, 15
+_REAL: dict[str, Any] = {
+    "portfolio": "modcma-ssa",
+    "suite": "ma-bbob",
+    "timepoints": log_timepoints(100, 2000, 25, integer=True),
+    "portfolio_options": {"preset": "bounded"},
+    "suite_options": {"dimension": "3"},
+}
+_SYNTHETIC: dict[str, Any] = {
+    "portfolio": "synthetic",
+    "suite": "synthetic",
+    "timepoints": uniform_timepoints(1, 20, 20),
+    "portfolio_options": {"algorithms": "7", "correlation": "0.9", "seed": "2"},
+}
+
+
+@click.command()
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("demo-report.html"),
+    show_default=True,
+    help="The report.",
+)
+@click.option("--journal", type=click.Path(dir_okay=False, path_type=Path), help="Keep the race in this file, too.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Where all random choices come from.")
+@click.option("--workers", type=int, help="Local processes; all cores by default, 0 for none.")
+@click.option("--force", is_flag=True, help="Replace a file that is no report, too.")
+@json_option
+def demo(output: Path, journal: Path | None, seed: int, workers: int | None, force: bool, as_json: bool) -> None:
+    """Race variants of CMA-ES on random problems for less than a minute, and write a report about it.
+
+    Six step-size adaptations of CMA-ES and random search run on problems of MA-BBOB in three dimensions. Without the
+    extra ioh, algorithms with known ratings race instead. Ctrl-C ends the race after its last finished round, and the
+    report tells what is known by then.
+    """
+    if not force:
+        check_replaceable(output)  # before anything has run
+    real = find_spec("ioh") is not None and find_spec("modcma") is not None
+    most = {"max_cost": _MOST_EVALUATIONS} if real else {"max_rounds": _MOST_ROUNDS}
+    # Less sure than usual, and limited: a minute is short.
+    settings = RaceSettings(alpha=0.95, resolution="crossing", seed=seed, **most)
+    out = console()
+    if not as_json:
+        out.print(_introduction(real), soft_wrap=True)
+    with ProgressView() as view:
+        what = _REAL if real else _SYNTHETIC
+        result = run_race(**what, settings=settings, workers=workers, journal=journal, progress=view)
+    unit = "evaluations" if real else ""
+    title = "Demonstration: step-size adaptations of CMA-ES on MA-BBOB" if real else "Demonstration: known ratings"
+    write_report(result, output, title=title, unit=unit, force=force)
+    if as_json:
+        print_json({"report": str(output), "real": real, **result.to_dict()})
+        return
+    show_result(out, result, unit)
+    out.print(f"saved {', '.join(str(path) for path in (output, journal) if path is not None)}", soft_wrap=True)
+    out.print(f"Open {output.resolve().as_uri()} in a browser.", soft_wrap=True)
+
+
+def _introduction(real: bool) -> str:
+    if real:
+        return (
+            "Which step-size adaptation of CMA-ES is worth keeping when the budget is unknown? Six of them and random "
+            "search race on problems of MA-BBOB, 3 dimensions, up to 2,000 evaluations."
+        )
+    return (
+        "ioh and modcma are not installed, so this is a race of algorithms with known ratings, which run nothing real. "
+        f"For the race of CMA-ES variants on MA-BBOB: {_INSTALL}"
+    )

@@ -1,0 +1,100 @@
+"""Selection in the report: every preference with every risk, computed beforehand for the control in the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polarbear_plugins.markup import Markup, html_table, text
+from polarbear_plugins.preferences import PreferenceLike
+from polarbear_plugins.results import RaceResult
+from polarbear_plugins.selection import Choice, select_each
+
+__all__ = ["COLUMNS", "RISKS", "choices_of", "preferences_of", "selection_section"]
+
+RISKS = {
+    "expected": "the mean value",
+    "best": "the probability of being best",
+    "quantile:0.05": "the value that is exceeded with probability 95 %",
+}
+COLUMNS = ("algorithm", ">score", ">value", ">95 % interval", ">P(best)", ">expected regret")
+_BUDGETS = 3  # timepoints between the first and the last that are preferences by themselves
+
+
+def preferences_of(result: RaceResult, unit: str = "") -> dict[str, tuple[str, PreferenceLike]]:
+    """Preferences of the control, by the key that stands in links: what each says, and what ``select`` takes."""
+    grid = result.timepoints
+    unit = f" {unit}" if unit else ""
+    found: dict[str, tuple[str, PreferenceLike]] = {
+        "uniform": (f"uniform: any budget from {grid[0]:,.5g} to {grid[-1]:,.5g}{unit} alike", "uniform"),
+    }
+    if grid[0] > 0:
+        found["log-uniform"] = ("log-uniform: each factor of the budget alike", "log-uniform")
+    found["final"] = (f"final: the whole budget, {grid[-1]:,.5g}{unit}", "final")
+    found["worst"] = ("worst: the budget at which it is worst", "worst")
+    for place in sorted({round(share * (grid.size - 1)) for share in np.linspace(0, 1, _BUDGETS + 2)[:-1]}):
+        weights = np.eye(grid.size)[place]
+        found[f"budget-{grid[place]:.5g}"] = (f"a budget of {grid[place]:,.5g}{unit}", weights)
+    return found
+
+
+def choices_of(result: RaceResult, unit: str = "") -> dict[str, dict[str, dict[str, Any]]]:
+    """Tell what to show for each preference and risk, as texts: a sentence, and the rows of a table."""
+    wishes = preferences_of(result, unit)
+    preferences = [preference for _, preference in wishes.values()]
+    found = select_each(result.posterior, result.pareto_set, preferences, RISKS)
+    return {
+        key: {risk: _texts(choice, says, risk) for risk, choice in zip(RISKS, choices, strict=True)}
+        for (key, (says, _)), choices in zip(wishes.items(), found, strict=True)
+    }
+
+
+def selection_section(result: RaceResult, choices: dict[str, dict[str, dict[str, Any]]], unit: str = "") -> Markup:
+    """Make the control, what it shows at first, and a table of all choices, which needs no script."""
+    preferences = preferences_of(result, unit)
+    first = choices["uniform"]["expected"]
+    options = "".join(f'<option value="{text(key)}">{text(says)}</option>' for key, (says, _) in preferences.items())
+    risks = "".join(f'<option value="{risk}">{risk}: {text(says)}</option>' for risk, says in RISKS.items())
+    table = html_table(COLUMNS, first["rows"]).replace("<tbody>", '<tbody id="choice-rows">')
+    overview = html_table(
+        ("preference", *RISKS),
+        [[says, *(choices[key][risk]["algorithm"] for risk in RISKS)] for key, (says, _) in preferences.items()],
+    )
+    note = (
+        ""
+        if result.posterior.joint
+        else f"<p>The prior {text(result.settings.prior)} treats timepoints as independent: a value over several of "
+        "them then varies as little as that model implies, so the intervals, P(best) and the quantiles are too sure of "
+        "themselves. Means are not affected; a temporal prior such as bspline is the better ground for the rest.</p>"
+    )
+    return Markup(
+        "<p>What to choose depends on what is known about the later budget (preference) and on how much risk is "
+        "welcome. The value of an algorithm is its probability of being the best of those that are left, over time as "
+        "the preference weighs it.</p>"
+        f'<form id="control" class="control" hidden><label>Preference <select id="preference">{options}</select>'
+        f'</label><label>Risk <select id="risk">{risks}</select></label></form>'
+        f'<div aria-live="polite"><p class="says" id="choice-says">{text(first["says"])}</p>'
+        f'<div class="wide">{table}</div></div>'
+        "<!-- figures of values -->"
+        f'{note}<h3>All choices</h3><div class="wide">{overview}</div>'
+    )
+
+
+def _texts(choice: Choice, preference: str, risk: str) -> dict[str, Any]:
+    rows = [
+        [
+            str(name),
+            f"{row['score']:.3g}",
+            f"{row['mean']:.3g}",
+            f"{row['low']:.3g} to {row['high']:.3g}",
+            f"{row['p_best']:.3g}",
+            f"{row['expected_regret']:.3g}",
+        ]
+        for name, row in choice.summary().iterrows()
+    ]
+    says = (
+        f"Choose {choice.algorithm} (preference {preference}; risk {risk}). Expected regret "
+        f"{choice.expected_regret:.3g}: so much value is lost on average against the best choice."
+    )
+    return {"algorithm": choice.algorithm, "says": says, "rows": rows}

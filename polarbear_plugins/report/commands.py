@@ -1,0 +1,106 @@
+"""How a result can be had again: a command, or a call in Python."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from polarbear_plugins.results import RaceResult
+from polarbear_plugins.settings import RaceSettings
+from polarbear_plugins.timepoints import log_timepoints, uniform_timepoints
+from polarbear_plugins.validation import FloatArray, short
+
+__all__ = ["how_to_repeat"]
+
+_OPTIONS = ("alpha", "epsilon", "prior", "engine", "elimination", "resolution", "draws", "seed")
+_RACE_OPTIONS = ("batch_size", "batch_min", "batch_max", "max_rounds", "max_cost")
+
+
+def how_to_repeat(result: RaceResult) -> tuple[str, str]:
+    """Say in a sentence how to get the same result again, and give the command or the call for it."""
+    about, settings = result.about, result.settings
+    portfolio, suite, sources = (about.get(key) for key in ("portfolio", "suite", "sources"))
+    # The command line has no option for these.
+    in_words = not settings.engine_options and settings.dependence == "auto" and not callable(settings.engine)
+    in_words &= isinstance(settings.prior, str)
+    if in_words and portfolio and suite:
+        words = ["race", portfolio["name"], suite["name"], *_grid(result.timepoints)]
+        for flag, source in (("-P", portfolio), ("-S", suite)):
+            words += [word for option in _texts(json.loads(source["options"])) for word in (flag, option)]
+        return "This command repeats the race:", _command([*words, *_settings(settings, _OPTIONS + _RACE_OPTIONS)])
+    # A single number for --timepoints says how many.
+    if in_words and sources and all(isinstance(source, str) for source in sources) and result.timepoints.size > 1:
+        table = result.state.table
+        words = ["analyze", *sources, "--timepoints", ",".join(map(_number, result.timepoints))]
+        words += [word for option in _texts(about.get("options") or {}) for word in ("-o", option)]
+        if table.repetitions != "weight":
+            words += ["--repetitions", table.repetitions]
+        if table.tolerance:
+            words += ["--tolerance", _number(table.tolerance)]
+        return "This command repeats the analysis:", _command([*words, *_settings(settings, _OPTIONS)])
+    if "study" in about:
+        says = f"The race was run inside the Optuna study {about['study']!r}. With the study, this call tells it again:"
+        return says, "race_result(study)"
+    if result.stopped == "analyzed":
+        says = "The data were given in Python. With the same table this call repeats the analysis:"
+        return says, f"analyze(table, {_call(settings)})"
+    missing = " and ".join(what for what in ("portfolio", "suite") if not about.get(what))
+    says = f"The {missing or 'engine'} was given in Python. With the same one this call repeats the race:"
+    return says, f"race(portfolio, suite, {_points(result.timepoints)}, {_call(settings)})"
+
+
+def _command(words: list[str]) -> str:
+    """Write a command line of which each word reaches the program as it is."""
+    return shlex.join(["polarbear", *words])
+
+
+def _texts(options: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in options.items()]
+
+
+def _settings(settings: RaceSettings, names: tuple[str, ...]) -> list[str]:
+    """Options of the command line for everything that is not the default."""
+    usual = RaceSettings()
+    words = []
+    for name in names:
+        value = getattr(settings, name)
+        if value != getattr(usual, name):
+            words += [f"--{name.replace('_', '-')}", _number(value) if isinstance(value, float) else str(value)]
+    return words + [word for option in _texts(settings.prior_options) for word in ("--prior-option", option)]
+
+
+def _grid(grid: FloatArray) -> list[str]:
+    """Options of ``polarbear race`` that make this grid."""
+    if grid.size > 2 and grid[0] > 0:
+        whole = bool((grid == np.rint(grid)).all())
+        for name, make in (("log", log_timepoints), ("uniform", uniform_timepoints)):
+            if np.array_equal(make(grid[0], grid[-1], grid.size, integer=whole), grid):
+                words = ["--budget", _number(grid[-1]), "--first", _number(grid[0]), "--timepoints", str(grid.size)]
+                return words if name == "log" else [*words, "--spacing", name]
+    if grid.size == 1:
+        return ["--budget", _number(grid[0]), "--timepoints", "1"]
+    return ["--timepoints", ",".join(map(_number, grid))]
+
+
+def _number(value: float) -> str:
+    """Write a number as short as it can be read back."""
+    return f"{value:.0f}" if value == round(value) and abs(value) < 1e15 else repr(float(value))
+
+
+def _points(grid: FloatArray) -> str:
+    return "[" + ", ".join(map(_number, grid)) + "]"
+
+
+def _call(settings: RaceSettings) -> str:
+    usual = RaceSettings()
+    given = []
+    for name in (field.name for field in fields(settings)):
+        value = getattr(settings, name)
+        if value != getattr(usual, name):
+            given.append(f"{name}={short(dict(value) if isinstance(value, Mapping) else value)}")
+    return f"RaceSettings({', '.join(given)})"

@@ -1,0 +1,195 @@
+"""The page: sections around their texts, and nothing that comes from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.findings import conclusion
+from polarbear_plugins.hookspecs import ReportSection
+from polarbear_plugins.markup import Markup, text
+from polarbear_plugins.plugins import Plugins, load_plugins
+from polarbear_plugins.report import sections
+from polarbear_plugins.report.choices import choices_of, preferences_of, selection_section
+from polarbear_plugins.report.figures import Figures
+from polarbear_plugins.report.style import SCRIPT, STYLE
+from polarbear_plugins.results import RaceResult
+
+__all__ = ["check_replaceable", "render", "title_of", "write_report"]
+
+_GENERATOR = '<meta name="generator" content="polarbear-plugins'
+_HEAD = 2000  # characters in which the line above stands
+
+
+def write_report(
+    result: RaceResult,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    unit: str = "",
+    force: bool = False,
+    plugins: Plugins | None = None,
+) -> Path:
+    """Write the report of a result to a file; returns its path.
+
+    Parameters
+    ----------
+    title
+        What stands above the report; by default what was raced or analyzed.
+    unit
+        Of time, such as ``evaluations`` or ``seconds``.
+    force
+        Replace a file that is no report, too.
+    plugins
+        Whose sections to add; by default those of all that are installed.
+
+    Raises
+    ------
+    InvalidInputError
+        There is a file of that name which is no report.
+    SourceError
+        The file cannot be written.
+    """
+    path = Path(path)
+    if not force:
+        check_replaceable(path)
+    page = render(result, title=title, unit=unit, plugins=plugins)
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    try:
+        unfinished.write_text(page, encoding="utf-8", newline="\n")
+        unfinished.replace(path)
+    except OSError as problem:
+        unfinished.unlink(missing_ok=True)
+        raise SourceError(f"{path}: cannot be written ({problem.strerror or problem}).") from None
+    return path
+
+
+def check_replaceable(path: Path) -> None:
+    """Refuse to replace a file that is no report."""
+    try:
+        with path.open("rb") as file:
+            ours = _GENERATOR.encode() in file.read(_HEAD)
+    except FileNotFoundError:
+        return
+    except OSError as problem:
+        raise SourceError(f"{path}: cannot be written ({problem.strerror or problem}).") from None
+    if not ours:
+        raise InvalidInputError(f"{path}: there is a file already, and it is no report. Use another name, or force it.")
+
+
+def render(result: RaceResult, *, title: str | None = None, unit: str = "", plugins: Plugins | None = None) -> str:
+    """Give the report of a result as HTML text; the same result gives the same text."""
+    heading = title_of(result) if title is None else title
+    body: list[tuple[str, str, str]] = []  # name for links, title, HTML
+    data: dict[str, Any] | None = None
+    if result.rounds:
+        figures = Figures(result, unit)
+        body, data = _findings(result, figures, unit)
+    body.append(("repeat", "Settings, and how to repeat it", sections.repeat(result)))
+    added = (plugins or load_plugins()).manager.hook.polarbear_report_sections(result=result)
+    # pluggy asks the plugin that was registered last first; in the page they stand in the order of registration.
+    for place, section in enumerate(_sections(reversed(added))):
+        body.append((f"section-{place + 1}", section.title, f'<div class="plugin">{section.html}</div>'))
+    script = "" if data is None else SCRIPT
+    links = "".join(f'<li><a href="#{name}">{text(says)}</a></li>' for name, says, _ in body)
+    parts = "".join(f'<section id="{name}"><h2>{text(says)}</h2>{html}</section>\n' for name, says, html in body)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">\n'
+        f'{_GENERATOR} {text(version("polarbear-plugins"))}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{text(heading)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        f'<header><h1>{text(heading)}</h1><p class="quiet">{text(_subtitle(result, unit))}</p></header>\n<main>\n'
+        f'<p class="conclusion">{text(conclusion(result, unit))}</p>{_warnings(result)}\n'
+        f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n{parts}</main>\n'
+        "<footer>Written by polarbear-plugins. Ratings are probabilities of being the best of all algorithms on a new "
+        "instance; everything here follows from rankings, not from how far values lie apart.</footer>\n"
+        + ("" if data is None else f'<script type="application/json" id="choices">{_json(data)}</script>\n')
+        + (f"<script>{script}</script>\n" if script else "")
+        + "</body>\n</html>\n"
+    )
+
+
+def title_of(result: RaceResult) -> str:
+    """Say what was raced or analyzed."""
+    about = result.about
+    if result.stopped == "analyzed":
+        sources = about.get("sources") or []
+        names = ", ".join(Path(source).name or source for source in map(str, sources[:3]))
+        return f"Analysis of {names}{' ...' if len(sources) > 3 else ''}" if sources else "Analysis of existing data"
+    if "study" in about:
+        return f"Race in the study {about['study']}"
+    portfolio, suite = (about.get(what) for what in ("portfolio", "suite"))
+    who = portfolio["name"] if portfolio else f"{len(result.algorithms)} algorithms"
+    return f"Race of {who} on {suite['name']}" if suite else f"Race of {who}"
+
+
+def _findings(result: RaceResult, figures: Figures, unit: str) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
+    choices = choices_of(result, unit)
+    # A budget by itself is a timepoint of the figures above.
+    named = {key: wish for key, wish in preferences_of(result, unit).items() if isinstance(wish[1], str)}
+    values = figures.values(named)
+    several = len(result.rounds) > 1
+    selection = selection_section(result, choices, unit).replace("<!-- figures of values -->", values)
+    body: list[tuple[str, str, str]] = [
+        ("budgets", "Whom to choose for which budget", sections.budgets(result, figures.colours) + figures.timeline()),
+        ("algorithms", "Who is in, and who is out", sections.algorithms(result, figures.colours) + figures.dominance()),
+        ("ratings", "Ratings over time", figures.note() + figures.ratings() + figures.wins()),
+        ("selection", "Choose", selection),
+        ("open", "What is not settled", sections.open_questions(result)),
+    ]
+    if several:
+        body.append(("rounds", "Round by round", sections.rounds(result) + figures.allocation()))
+    body.append(("diagnostics", "Can the inference be trusted?", sections.diagnostics(result)))
+    return [part for part in body if part[2]], choices
+
+
+def _subtitle(result: RaceResult, unit: str) -> str:
+    grid, settings = result.timepoints, result.settings
+    unit = f" {unit}" if unit else ""
+    return (
+        f"{len(result.algorithms)} algorithms · {len(result.state.table.instances):,} instances · {grid.size} "
+        f"timepoints {grid[0]:,.5g} to {grid[-1]:,.5g}{unit} · alpha {settings.alpha:g} · epsilon "
+        f"{settings.epsilon:g} · seed {settings.seed}"
+    )
+
+
+def _warnings(result: RaceResult) -> str:
+    found = []
+    if result.rounds and not result.posterior.diagnostics.good:
+        found.append("The posterior is not good enough to decide on: see the diagnostics below.")
+    if result.failures:
+        found.append(f"{len(result.failures):,} runs failed and count as having found nothing: see below.")
+    return "".join(f'<p class="warning">{text(says)}</p>' for says in found)
+
+
+def _sections(answers: Any) -> list[ReportSection]:
+    found = [section for answer in answers for section in answer]
+    for section in found:
+        if not isinstance(section, ReportSection):
+            raise InvalidInputError(
+                f"polarbear_report_sections: expected ReportSection objects, got {type(section).__name__}."
+            )
+    return found
+
+
+def _policy(script: str) -> str:
+    """Content-Security-Policy: nothing is loaded, and no script runs but our own, not even one in a section."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    scripts = f"'sha256-{digest}'" if script else "'none'"
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; script-src {scripts}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _json(data: Mapping[str, Any]) -> Markup:
+    """JSON that cannot end the element it stands in."""
+    plain = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return Markup(plain.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

@@ -1,0 +1,219 @@
+"""The sections of a report that are text and tables."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import fields
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from polarbear_plugins.findings import Stretch, amount, mean_ratings, reasons, stretches
+from polarbear_plugins.markup import Markup, definitions, html_table, text
+from polarbear_plugins.report.commands import how_to_repeat
+from polarbear_plugins.results import RaceResult
+from polarbear_plugins.timepoints import spans
+
+__all__ = ["algorithms", "budgets", "diagnostics", "open_questions", "repeat", "rounds"]
+
+_MOST_ROWS = 60
+_WITH_WHAT = ("numpy", "scipy")
+_MEANS = {
+    "k_hat": "Pareto shape of the importance weights, the worst one: up to 0.5 is fine, above 0.7 needs moves",
+    "effective_draws": "what the draws are worth in independent ones, the worst over timepoints",
+    "moves": "Markov moves after importance sampling",
+    "acceptance": "share of the moves that was accepted",
+    "memory": "how strongly a draw still correlates with where its moves began",
+    "r_hat": "whether chains agree: 1 if they do",
+    "divergences": "where a chain could not follow the posterior",
+}
+
+
+def budgets(result: RaceResult, colours: Mapping[str, str]) -> Markup:
+    """Whom to choose for which budget, and how sure that is."""
+    posterior, grid = result.posterior, result.timepoints
+    found = stretches(posterior, result.pareto_set)
+    columns = [posterior.algorithms.index(name) for name in result.pareto_set]
+    top = posterior.log_ratings[:, :, columns].argmax(axis=2)
+    mean = mean_ratings(posterior)
+
+    def row(stretch: Stretch) -> list[object]:
+        inside = slice(stretch.first, stretch.last + 1)
+        rating = mean[inside, posterior.algorithms.index(stretch.algorithm)]
+        sure = (top[:, inside] == result.pareto_set.index(stretch.algorithm)).mean(axis=0)
+        return [
+            spans(grid, (np.arange(grid.size) >= stretch.first) & (np.arange(grid.size) <= stretch.last))[0],
+            _named(stretch.algorithm, colours),
+            _range(rating),
+            _range(sure),
+        ]
+
+    table = html_table(
+        ("budget", "choose", ">rating", ">P(best)"),
+        [row(stretch) for stretch in found],
+    )
+    return Markup(
+        "<p>The highest ratings among those that are left, with a change only where it gains at least 0.01 in rating "
+        "on average over time. The rating is the share of new instances on which it would be the best of all, P(best) "
+        f"the probability that nobody has a higher rating; lowest and highest over the timepoints.</p>{_wide(table)}"
+    )
+
+
+def algorithms(result: RaceResult, colours: Mapping[str, str]) -> Markup:
+    """Who is in, who was eliminated when, by whom and how surely."""
+    why, summary = reasons(result), result.summary()
+    several, failed = len(result.rounds) > 1, bool(summary["failed"].any())
+    # Those that are left first, then the eliminated, the last one first.
+    order = [*result.pareto_set, *(out.algorithm for out in reversed(result.eliminations))]
+    rows = []
+    by_name: dict[str, dict[str, Any]] = summary.to_dict("index")  # type: ignore[assignment]
+    for name in order:
+        row = by_name[name]
+        out = row["status"] == "out"
+        status = (f"out in round {row['round']}" if several else "out") if out else "in"
+        cells = [_named(name, colours), status, why[name], f"{row['instances']:,}", amount(row["cost"])]
+        rows.append([*cells, *([str(row["failed"])] if failed else [])])
+    columns = ("algorithm", "status", "because", ">runs", ">cost", *([">failed runs"] if failed else []))
+    rule = (
+        "at all timepoints at once. P is that probability"
+        if result.settings.elimination == "joint"
+        else "at each timepoint taken by itself. P is that probability, the lowest over the timepoints"
+    )
+    return Markup(
+        "<p>An algorithm is out once another one has the higher rating with a posterior probability of at least "
+        f"{result.settings.alpha:g}, {rule}.</p>"
+        f"{_wide(html_table(columns, rows))}{_candidates(result)}"
+    )
+
+
+def rounds(result: RaceResult) -> Markup:
+    """Tell what happened in which round."""
+    rows = [
+        [
+            finished.number,
+            f"{finished.instances:,}",
+            amount(finished.cost),
+            f"{finished.resolved_share:.0%}",
+            ", ".join(out.algorithm for out in finished.eliminations) or "nobody",
+        ]
+        for finished in result.rounds
+    ]
+    return _wide(html_table((">round", ">instances so far", ">cost so far", ">pairs settled", "eliminated"), rows))
+
+
+def open_questions(result: RaceResult) -> Markup:
+    """Tell what is not settled, and what settling it would take."""
+    if result.resolved:
+        return Markup("<p>Nothing: every pair is settled.</p>")
+    relations, grid, pairs = result.relations, result.timepoints, result.open_pairs
+    rows = []
+    for one, other, times in pairs[:_MOST_ROWS]:
+        i, j = (result.algorithms.index(name) for name in (one, other))
+        where = np.isin(grid, times)
+        found = spans(grid, where)
+        more = f" and {len(found) - 3} more spans" if len(found) > 3 else ""
+        better, equivalent = relations.p_better[where, i, j], relations.p_equivalent[where, i, j]
+        rows.append([one, other, ", ".join(found[:3]) + more, _range(better), _range(equivalent)])
+    columns = ("one", "other", "not settled at", ">P(one is better)", ">P(equivalent)")
+    settings = result.settings
+    count = len(pairs)
+    more_pairs = f"<p>And {count - _MOST_ROWS:,} more pairs.</p>" if count > _MOST_ROWS else ""
+    advice = f"A larger epsilon than {settings.epsilon:g} or a smaller alpha than {settings.alpha:g} asks for less"
+    if settings.resolution == "strict":
+        advice += '; resolution "crossing" also settles a pair once it is sure that neither dominates the other'
+    return Markup(
+        f"<p>{count:,} pair{'s are' if count > 1 else ' is'} neither surely different nor surely equivalent at some "
+        f"timepoints. Likely needed to settle {'them' if count > 1 else 'it'}: "
+        f"<strong>{text(result.outlook())}</strong>, beside the "
+        f"{len(result.state.table.instances):,} there are. {text(advice)}.</p>"
+        f"{_wide(html_table(columns, rows))}{more_pairs}"
+    )
+
+
+def repeat(result: RaceResult) -> Markup:
+    """Tell the settings, versions and seed, and how to get the same result again."""
+    says, command = how_to_repeat(result)
+    settings, about, grid = result.settings, result.about, result.timepoints
+    pairs: list[tuple[object, object]] = [
+        ("timepoints", f"{grid.size} from {grid[0]:,.6g} to {grid[-1]:,.6g}"),
+        ("instances", f"{len(result.state.table.instances):,} in {len(result.state.table):,} rows"),
+        ("repetitions", result.state.table.repetitions),
+    ]
+    for name in (field.name for field in fields(settings)):
+        value = getattr(settings, name)
+        if isinstance(value, Mapping):
+            if not value:
+                continue
+            value = ", ".join(f"{key}={option}" for key, option in value.items())
+        if value is not None:
+            pairs.append((name.replace("_", " "), f"{value:,.6g}" if isinstance(value, float) else value))
+    made_with = about.get("version") or "not recorded"
+    here = [f"polarbear-plugins {version('polarbear-plugins')}", f"Python {platform.python_version()}"]
+    here += [f"{name} {version(name)}" for name in _WITH_WHAT]
+    pairs += [("run with polarbear-plugins", made_with), ("this page was written with", ", ".join(here))]
+    return Markup(f"<p>{text(says)}</p><pre>{text(command)}</pre>{definitions(pairs)}")
+
+
+def diagnostics(result: RaceResult) -> Markup:
+    """Whether the inference can be trusted, and which runs failed."""
+    found = result.posterior.diagnostics
+    verdict = "The draws are good enough to decide on." if found.good else "The draws are NOT good enough to decide on."
+    problems = "".join(f'<p class="warning">{text(problem)}</p>' for problem in found.problems)
+    rows = []
+    for name, means in _MEANS.items():
+        value = getattr(found, name)
+        if value is not None:
+            rows.append([name.replace("_", " "), amount(value), means])
+    if found.dependence is not None and len(found.dependence):
+        factor = np.array(found.dependence)
+        rows.append(["dependence", _range(factor), "factor on the evidence, because rankings repeat over time"])
+    bad = [str(finished.number) for finished in result.rounds if not finished.good]
+    weak = f"<p>No decision was made in the rounds {text(', '.join(bad))}: their posterior was not good enough.</p>"
+    draws = f"{result.posterior.draws:,} draws of the engine {found.engine} under the prior {result.posterior.prior}"
+    return Markup(
+        f"<p>{text(draws)}: {text(found.route)}. {verdict}</p>{problems}"
+        f"{_wide(html_table(('what', '>value', 'meaning'), rows))}"
+        f"{weak if bad else ''}{_failures(result)}"
+    )
+
+
+def _candidates(result: RaceResult) -> str:
+    """Parameters of the algorithms, where these are configurations of a study."""
+    parameters = result.about.get("candidates")
+    if not parameters:
+        return ""
+    rows = [
+        [name, ", ".join(f"{key} = {value}" for key, value in parameters.get(name, {}).items())]
+        for name in result.algorithms
+    ]
+    return f"<h3>Parameters</h3>{_wide(html_table(('candidate', 'parameters'), rows))}"
+
+
+def _failures(result: RaceResult) -> str:
+    if not result.failures:
+        return ""
+    rows = [[failure.algorithm, failure.instance, failure.reason] for failure in result.failures[:_MOST_ROWS]]
+    more = len(result.failures) - len(rows)
+    return (
+        f"<h3>Runs that failed</h3><p>They count as having found nothing: {len(result.failures):,} of them.</p>"
+        f"{_wide(html_table(('algorithm', 'instance', 'reason'), rows))}"
+        + (f"<p>And {more:,} more.</p>" if more else "")
+    )
+
+
+def _named(name: str, colours: Mapping[str, str]) -> Markup:
+    colour = colours.get(name)
+    swatch = "" if colour is None else f'<span class="swatch" style="background:{text(colour)}"></span>'
+    return Markup(f"{swatch}{text(name)}")
+
+
+def _wide(table: str) -> Markup:
+    return Markup(f'<div class="wide">{table}</div>')
+
+
+def _range(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str:
+    """Lowest and highest value, as text."""
+    low, high = f"{values.min():.2f}", f"{values.max():.2f}"
+    return low if low == high else f"{low} to {high}"

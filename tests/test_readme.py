@@ -22,7 +22,12 @@ def test_ci_runs_the_test_command_of_the_readme_and_nothing_else(root: Path) -> 
     assert [line for line in lines if line and not line.startswith(("#", "set "))] == [command]
 
 
-def test_the_main_command_analyses_a_table_that_is_there(root: Path) -> None:
+def test_the_first_command_is_the_demo_with_what_it_needs(root: Path) -> None:
+    first = _blocks(root, "sh")[0]
+    assert first.rstrip().endswith("pip install '.[ioh,plots]' && .venv/bin/polarbear demo")
+
+
+def test_the_command_for_existing_results_analyses_a_table_that_is_there(root: Path) -> None:
     [command] = [block for block in _blocks(root, "sh") if "examples/runs.csv" in block]
     arguments = command.partition(".venv/bin/polarbear ")[2].split()
     code = "from polarbear_plugins.cli import main; main()"

@@ -43,6 +43,7 @@ def main(study: Study, about: str | None) -> None:
     parser.add_argument("--run-timeout", type=float, help="seconds after which a run counts as hung")
     parser.add_argument("--journal", type=Path, help="keep every run, and go on from there")
     parser.add_argument("--output", type=Path, help="save the result")
+    parser.add_argument("--report", type=Path, help="write a page (.html), with figures if the extra plots is there")
     parser.add_argument("--quick", action="store_true", help="a few rounds with a small budget")
     options = parser.parse_args()
     if study.whole:
@@ -55,6 +56,8 @@ def main(study: Study, about: str | None) -> None:
     report(study, result)
     if options.output:
         print(f"saved {result.save(options.output)}")
+    if options.report:
+        print(f"wrote {result.report(options.report, unit=study.unit)}")
 
 
 def run(study: Study, options: argparse.Namespace) -> RaceResult:

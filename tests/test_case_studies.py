@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +29,8 @@ def run(root: Path, name: str, *options: str) -> str:
 
 def test_case_study_2_ends_in_a_pareto_set_and_goes_on_from_its_journal(root: Path, tmp_path: Path) -> None:
     journal = tmp_path / "race.db"
-    options = ("--budget", "200", "--timepoints", "5", "--journal", str(journal))
+    page = tmp_path / "race.html"
+    options = ("--budget", "200", "--timepoints", "5", "--journal", str(journal), "--report", str(page))
     first = run(root, "race_cmaes_ma_bbob.py", *options)
     assert "Pareto set " in first
     assert "after 1 rounds (max_rounds), 8 instances, 100% of the evaluations" in first
@@ -36,6 +38,10 @@ def test_case_study_2_ends_in_a_pareto_set_and_goes_on_from_its_journal(root: Pa
     again = run(root, "race_cmaes_ma_bbob.py", *options, "--max-rounds", "2")
     assert "round 1:" not in again
     assert "after 2 rounds" in again
+    written = page.read_text()
+    assert "LPXNES" in written
+    if importlib.util.find_spec("matplotlib"):
+        assert "<svg" in written
 
 
 def test_case_study_3_races_against_the_clock(root: Path) -> None:

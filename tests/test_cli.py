@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from command_line import Command
 
 from polarbear_plugins.cli import main
 from polarbear_plugins.plugins import Plugins
@@ -41,24 +41,8 @@ def two(tmp_path: Path) -> str:
     return str(path)
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments, catch_exceptions=False)
-
-
-def succeed(*arguments: str) -> str:
-    result = run(*arguments)
-    assert (result.exit_code, result.stderr) == (0, "")
-    return result.stdout
-
-
-def fail(*arguments: str) -> str:
-    """Message of a command that fails as it should: one line on stderr, exit code 2."""
-    result = run(*arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("Error: ")
-    assert result.stderr.count("\n") == 1
-    assert result.stderr.endswith("\n")
-    return result.stderr
+COMMAND = Command()
+run, succeed, fail = COMMAND.run, COMMAND.succeed, COMMAND.fail
 
 
 def many(path: Path, names: dict[str, str] | None = None) -> str:

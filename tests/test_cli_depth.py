@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from command_line import Command
 
 from polarbear_plugins import RaceSettings, race
-from polarbear_plugins.cli import main
 from polarbear_plugins.criteria import best_at_timepoints, orders_of_functions, read_criteria
 from polarbear_plugins.suite_depth import measure_depth
 
@@ -34,22 +33,8 @@ def table(tmp_path: Path) -> str:
     return str(path)
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["depth", *arguments], catch_exceptions=False)
-
-
-def succeed(*arguments: str) -> str:
-    result = run(*arguments)
-    assert (result.exit_code, result.stderr) == (0, "")
-    return result.stdout
-
-
-def fail(*arguments: str) -> str:
-    result = run(*arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("Error: ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr
+COMMAND = Command("depth")
+run, succeed, fail = COMMAND.run, COMMAND.succeed, COMMAND.fail
 
 
 def test_a_table_of_criteria_gives_depths_and_a_conclusion(table: str) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,36 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from command_line import Command
 
 from polarbear_plugins.adapters.bayesmark import read_database
-from polarbear_plugins.cli import main
 from polarbear_plugins.leaderboard import score_studies
 
 WriteStudy = Callable[..., Path]
 FUNCTIONS = ("DT_wine_nll", "kNN_wine_nll", "SVM_iris_acc")
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ("leaderboard", *arguments), catch_exceptions=False)
-
-
-def succeed(*arguments: str) -> str:
-    result = run(*arguments)
-    assert (result.exit_code, result.stderr) == (0, "")
-    return result.stdout
-
-
-def board(*arguments: str) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(succeed(*arguments, "--json"))
-    return data
-
-
-def fail(*arguments: str) -> str:
-    result = run(*arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.count("\n") == 1
-    return result.stderr
+COMMAND = Command("leaderboard")
+run, succeed, board, fail = COMMAND.run, COMMAND.succeed, COMMAND.data, COMMAND.fail
 
 
 def write(write_study: WriteStudy, optimizers: tuple[str, ...] = ("RandomSearch", "TPE"), **more: Any) -> str:

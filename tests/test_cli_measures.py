@@ -1,18 +1,15 @@
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from command_line import Command
 
 from polarbear_plugins import RaceSettings, Trajectory, race, read_trajectories
 from polarbear_plugins.anytime import ecdf, expected_running_time, fixed_budget, mean_area_over_curve
-from polarbear_plugins.cli import main
 
 # early is good at once and stays there, late overtakes it at 10.
 CURVES = {"early": [(1, 1.0), (5, 0.5)], "late": [(1, 50.0), (10, 1e-9)]}
@@ -28,23 +25,8 @@ def source(tmp_path: Path) -> str:
     return str(path)
 
 
-def succeed(*arguments: str) -> str:
-    result = CliRunner().invoke(main, ["measures", *arguments], catch_exceptions=False)
-    assert (result.exit_code, result.stderr) == (0, "")
-    return result.stdout
-
-
-def measured(*arguments: str) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(succeed(*arguments, "--json"))
-    return data
-
-
-def fail(*arguments: str) -> str:
-    result = CliRunner().invoke(main, ["measures", *arguments], catch_exceptions=False)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("Error: ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr
+COMMAND = Command("measures")
+succeed, measured, fail = COMMAND.succeed, COMMAND.data, COMMAND.fail
 
 
 def test_the_json_has_what_the_functions_give(source: str) -> None:

@@ -1,38 +1,16 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from command_line import Command
 
 from polarbear_plugins import RaceResult, RaceSettings, race
-from polarbear_plugins.cli import main
 from polarbear_plugins.sample_size import power_curve
 from polarbear_plugins.synthetic import SyntheticSuite, synthetic_portfolio
 
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ("plan", *arguments), catch_exceptions=False)
-
-
-def succeed(*arguments: str) -> str:
-    result = run(*arguments)
-    assert (result.exit_code, result.stderr) == (0, "")
-    return result.stdout
-
-
-def answer(*arguments: str) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(succeed(*arguments, "--json"))
-    return data
-
-
-def fail(*arguments: str) -> str:
-    result = run(*arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.count("\n") == 1
-    return result.stderr
+COMMAND = Command("plan")
+succeed, answer, fail = COMMAND.succeed, COMMAND.data, COMMAND.fail
 
 
 @pytest.fixture

@@ -105,7 +105,7 @@ def test_strict_resolution_needs_more_than_crossing_and_a_surer_decision_more_th
     assert median(epsilon=0.2) < median(epsilon=0.1)
 
 
-@pytest.mark.parametrize(("wins", "losses"), [(12, 8), (10, 10), (20, 10), (30, 30)])
+@pytest.mark.parametrize(("wins", "losses"), [(5, 3), (4, 4), (12, 8), (10, 10), (20, 10), (30, 30)])
 def test_two_algorithms_need_what_an_exact_simulation_says(wins: int, losses: int) -> None:
     # For one pair at one timepoint the posterior is a beta distribution, and how the race goes on can be told exactly.
     from scipy.stats import beta

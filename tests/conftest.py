@@ -15,8 +15,10 @@ import pytest
 
 import polarbear_plugins
 
-# The same examples every time: a failure can be repeated, and the suite does not fail by chance.
-hypothesis.settings.register_profile("polarbear", derandomize=True, deadline=None, max_examples=100)
+# The same examples every time: a failure can be repeated, and the suite does not fail by chance.  Where the suite runs
+# a second time, tox asks for fewer of them.
+EXAMPLES = int(os.environ.get("POLARBEAR_EXAMPLES", "100"))
+hypothesis.settings.register_profile("polarbear", derandomize=True, deadline=None, max_examples=EXAMPLES)
 hypothesis.settings.load_profile("polarbear")
 
 ROOT = Path(__file__).parent.parent

@@ -138,6 +138,7 @@ def test_whoever_is_eliminated_has_a_dominator_and_somebody_stays(seed: int, alp
         assert share >= alpha
     everyone_else = set(after.algorithms) - {e.algorithm for e in after.eliminations}
     assert everyone_else == set(after.pareto_set)
+    assert np.array_equal(after.resolved, after.resolved.transpose(0, 2, 1))
 
 
 @given(st.permutations(range(4)), st.integers(0, 100))
@@ -399,6 +400,14 @@ def test_a_newcomer_that_is_eliminated_stops_catching_up() -> None:
     race = decide(advance(race), doubt)
     assert race.newcomers == ()
     assert {order.algorithm for order in plan(race).orders} == {"a", "b"}
+
+
+@pytest.mark.parametrize(("left", "runs_ordered"), [(1.9, 0), (2.0, 1), (7.9, 3), (8.0, 4)])
+def test_a_newcomer_spends_what_is_left_to_the_last_bit(left: float, runs_ordered: int) -> None:
+    race = enter(newcomer_state(), "d")  # each of its runs goes until 2
+    race = replace(race, settings=replace(race.settings, max_cost=race.cost + left))
+    assert len(plan(race).orders) == runs_ordered
+    assert plan(race).over == (None if runs_ordered else "max_cost")
 
 
 def test_a_newcomer_does_not_race_the_eliminated() -> None:

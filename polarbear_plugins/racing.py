@@ -240,17 +240,15 @@ def _missed(state: RaceState, name: str) -> list[Order]:
 
     Past the last timepoint at which a rival that is not settled yet was observed there is nobody to compare with.
     """
-    place = state.algorithms.index(name)
-    until = _last_unresolved(state).get(name)
-    if until is None or not len(state.table):
+    if not len(state.table):
         return []
+    place = state.algorithms.index(name)
     values = state.table.values
     open_with = ~state.resolved[:, place]
     if state.settings.elimination == "joint":
         open_with = np.broadcast_to(open_with.any(axis=0), open_with.shape)
     comparable: BoolArray = np.logical_or.reduce(~np.isnan(values) & open_with, axis=2)
     comparable[~np.isnan(values[:, 0, place])] = False
-    comparable[:, until + 1 :] = False
     rows = np.flatnonzero(comparable.any(axis=1))
     ends = comparable.shape[1] - 1 - np.argmax(comparable[rows, ::-1], axis=1)
     return [Order(name, int(row), float(state.timepoints[end])) for row, end in zip(rows, ends, strict=True)]

@@ -114,6 +114,11 @@ def test_a_chain_falls_as_a_whole_and_its_last_dominator_stays() -> None:
     assert {e.algorithm for e in out.eliminations} == {"b", "c", "d"}
 
 
+def test_the_surest_rival_of_the_weakest_is_named_even_if_it_falls_in_the_same_round() -> None:
+    out = decide(state(3, 1), posterior(*[[[2.0, 1.0, 0.0]]] * 9, [[0.0, 2.0, 1.0]]))
+    assert [(e.algorithm, e.by, e.probability) for e in out.eliminations] == [("c", "b", 1.0), ("b", "a", 0.9)]
+
+
 @pytest.mark.parametrize("shift", [0, 1, 2])
 def test_a_circle_of_dominances_does_not_empty_the_race(shift: int) -> None:
     # With alpha = 0.6 three algorithms can dominate each other in a circle.
@@ -173,6 +178,12 @@ def test_a_crossing_pair_is_settled_at_all_timepoints_and_both_stay() -> None:
 def test_dominance_here_and_equivalence_there_is_a_crossing() -> None:
     draws = [[[2.0, 0.0], [0.01, 0.0], [1.0, 0.0]]] * 5 + [[[2.0, 0.0], [0.0, 0.01], [0.0, 1.0]]] * 5
     assert decide(state(2, 3, resolution="crossing"), posterior(*draws)).resolved.all()
+
+
+def test_a_sure_advantage_inside_the_rope_is_no_crossing_with_itself() -> None:
+    draws = [[[0.01, 0.0], [3.0, 0.0]]] * 5 + [[[0.01, 0.0], [0.0, 3.0]]] * 5
+    out = decide(state(2, 2, resolution="crossing"), posterior(*draws))
+    assert out.resolved[:, 0, 1].tolist() == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -374,6 +385,7 @@ def test_a_newcomer_catches_up_on_the_instances_drawn_so_far_before_the_race_goe
     while len(seen) < drawn:
         orders = plan(race).orders
         assert {order.algorithm for order in orders} == {"d"}
+        assert len(orders) <= race.batch
         seen += [order.instance for order in orders]
         doubt = posterior(*[[[1.0, 2.0, 0.0, 1.5]] * 2, [[2.0, 1.0, 0.0, 1.6]] * 2] * 5)
         race = decide(advance(race), doubt)
@@ -424,6 +436,15 @@ def test_a_newcomer_runs_no_further_than_a_rival_did() -> None:
     race = enter(decide(race, settled_late), "c")
     until = {order.instance: order.until for order in plan(replace(race, batch=100)).orders}
     assert [until[place] for place in sorted(until)] == [3.0, 3.0] + [2.0] * (len(until) - 2)
+
+
+@pytest.mark.parametrize(("mode", "until"), [("pointwise", 1.0), ("joint", 2.0)])
+def test_only_under_pointwise_elimination_a_newcomer_stops_where_it_is_settled(mode: str, until: float) -> None:
+    race = state(2, 2, batch_size=2, epsilon=0.0, elimination=mode)
+    race = decide(advance(race), posterior(*[[[1.0, 0.0]] * 2, [[0.0, 1.0]] * 2] * 5))
+    race = enter(race, "c")
+    race.resolved[1, 2] = race.resolved[1, :, 2] = True
+    assert {order.until for order in plan(race).orders} == {until}
 
 
 def test_a_name_enters_once() -> None:

@@ -31,6 +31,8 @@ def test_existing_data_are_judged_as_by_a_race_of_one_round() -> None:
     doubtful = analyze(table([12], 20), SETTINGS)
     assert doubtful.pareto_set == ("a", "b")
     assert doubtful.open_pairs == (("a", "b", (1.0,)),)
+    settled_once = analyze(table([20, 12, 20], 20, timepoints=3), SETTINGS)
+    assert settled_once.open_pairs == (("a", "b", (2.0,)),)
 
 
 def test_an_analysis_costs_what_its_runs_cost() -> None:

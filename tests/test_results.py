@@ -9,7 +9,7 @@ import pytest
 from polarbear_plugins import RaceResult, RaceSettings, RankingTable, analyze, race, rank
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.outlook import outlook
-from polarbear_plugins.results import infer
+from polarbear_plugins.results import Failure, infer
 
 SETTINGS = RaceSettings(seed=1, draws=1000)
 
@@ -55,6 +55,29 @@ def test_a_result_survives_its_file(tmp_path: Path) -> None:
     assert loaded.identities == result.identities
     assert [identity.name for identity in loaded.identities] == list(result.state.table.instances)
     assert str(loaded) == str(result)
+
+
+def test_failures_and_newcomers_survive_a_file_and_are_counted(tmp_path: Path) -> None:
+    result = analyze(table([12], 20), SETTINGS)
+    failures = tuple(Failure(name, f"i{place}", "it crashed") for place, name in enumerate("aba"))
+    result = replace(result, failures=failures, state=replace(result.state, newcomers=("b",)))
+    loaded = RaceResult.load(result.save(tmp_path / "race.npz"))
+    assert loaded.failures == failures
+    assert loaded.state.newcomers == ("b",)
+    assert loaded.summary()["failed"].to_dict() == {"a": 2, "b": 1}
+
+
+def test_a_result_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = analyze(table([12], 20), SETTINGS)
+    monkeypatch.setattr("polarbear_plugins.results._FORMAT", 99)
+    path = result.save(tmp_path / "race.npz")
+    monkeypatch.undo()
+    with pytest.raises(SourceError, match="race.npz.*format 99"):
+        RaceResult.load(path)
+
+
+def test_the_settings_say_how_many_draws() -> None:
+    assert len(analyze(table([12], 20), replace(SETTINGS, draws=300)).posterior.log_ratings) == 300
 
 
 def test_an_analysis_with_repetitions_and_weights_survives_its_file(tmp_path: Path) -> None:

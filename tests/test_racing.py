@@ -13,6 +13,7 @@ from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.posterior import Diagnostics
 from polarbear_plugins.race_state import Order, RaceState, start_race
 from polarbear_plugins.racing import crossing, decide, enter, observe, plan
+from polarbear_plugins.settings import derived_seed
 
 NAMES = "abcdefgh"
 
@@ -468,6 +469,7 @@ def test_a_name_enters_once() -> None:
         {"batch_min": 9, "batch_max": 8},
         {"max_rounds": 0},
         {"max_cost": -1.0},
+        {"max_cost": 0},
         {"seed": -1},
         {"draws": 10},
     ],
@@ -480,6 +482,22 @@ def test_settings_are_checked_at_once_and_name_what_is_wrong(wrong: dict[str, ob
 def test_settings_survive_json() -> None:
     settings = RaceSettings(alpha=0.95, prior="gp", prior_options={"kernel": "se"}, seed=3, max_cost=10.5)
     assert RaceSettings.from_json(settings.to_json()) == settings
+
+
+def test_options_do_not_change_behind_the_back_of_the_settings() -> None:
+    options = {"kernel": "se"}
+    settings = RaceSettings(prior="gp", prior_options=options)
+    options["kernel"] = "matern52"
+    assert settings.prior_options == {"kernel": "se"}
+
+
+@given(st.integers(0, 2**63), st.text())
+def test_a_derived_seed_is_one_that_every_library_takes(seed: int, name: str) -> None:
+    assert 0 <= derived_seed(seed, "run", name) < 2**31
+
+
+def test_derived_seeds_use_the_whole_range() -> None:
+    assert max(derived_seed(1, name) for name in range(100)) > 0.9 * 2**31
 
 
 def test_settings_with_an_object_for_a_prior_cannot_be_written() -> None:

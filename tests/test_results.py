@@ -72,12 +72,19 @@ def test_a_result_of_another_format_is_refused(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("polarbear_plugins.results._FORMAT", 99)
     path = result.save(tmp_path / "race.npz")
     monkeypatch.undo()
-    with pytest.raises(SourceError, match="race.npz.*format 99"):
+    with pytest.raises(SourceError, match=r"race\.npz.*format 99"):
         RaceResult.load(path)
 
 
 def test_the_settings_say_how_many_draws() -> None:
     assert len(analyze(table([12], 20), replace(SETTINGS, draws=300)).posterior.log_ratings) == 300
+
+
+def test_the_settings_say_whether_repetition_over_time_is_corrected() -> None:
+    settings = replace(SETTINGS, prior="bspline", draws=200)
+    repeated = table([12] * 6, 20, timepoints=6)  # the same order at all timepoints
+    auto, none = (analyze(repeated, replace(settings, dependence=mode)).posterior for mode in ("auto", "none"))  # type: ignore[arg-type]
+    assert auto.ratings.std(axis=0).mean() > 1.2 * none.ratings.std(axis=0).mean()
 
 
 def test_an_analysis_with_repetitions_and_weights_survives_its_file(tmp_path: Path) -> None:

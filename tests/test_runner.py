@@ -395,9 +395,10 @@ def test_options_without_meaning_are_refused(options: Mapping[str, Any], message
 # --- when it stops
 
 
-def test_a_finite_list_of_problems_ends_the_race() -> None:
-    result = race({"a": level(0), "b": level(0.01)}, PROBLEMS[:9], TIMES, RaceSettings(seed=1, draws=200), workers=0)
-    assert result.stopped == "instances"
+def test_a_finite_list_of_problems_ends_the_race(tmp_path: Path) -> None:
+    portfolio, settings, path = {"a": level(0), "b": level(0.01)}, RaceSettings(seed=1, draws=200), tmp_path / "race.db"
+    result = race(portfolio, PROBLEMS[:9], TIMES, settings, workers=0, journal=path)
+    assert result.stopped == load_result(path).stopped == "instances"
     assert sorted(result.state.table.instances) == sorted(PROBLEMS[:9])
     assert result.open_pairs
 

@@ -23,6 +23,7 @@ from polarbear_plugins.race_state import Elimination, RaceState, Round, StopReas
 from polarbear_plugins.racing import decide
 from polarbear_plugins.rankings import RankingTable
 from polarbear_plugins.relations import Relations, compare
+from polarbear_plugins.result_tables import ResultTable, table_of_result
 from polarbear_plugins.settings import RaceSettings, derived_seed
 from polarbear_plugins.trajectories import Trajectory
 from polarbear_plugins.validation import FloatArray
@@ -203,6 +204,32 @@ class RaceResult:
             )
         frame = pd.DataFrame(rows, index=pd.Index(self.algorithms, name="algorithm"))
         return frame.astype({"round": "Int64", "probability": "Float64"})
+
+    def to_pandas(self, what: ResultTable = "algorithms") -> pd.DataFrame:
+        """Give a part of the result as a table in long form.
+
+        Parameters
+        ----------
+        what
+            ``"algorithms"``
+                ``algorithm``, ``status`` (in or out), ``round``, ``by``, ``probability``, ``instances``, ``cost``,
+                ``failed``: as :meth:`summary`.
+            ``"rounds"``
+                ``round``, ``batch``, ``instances`` and ``cost`` so far, ``eliminated`` in the round, ``left``,
+                ``settled_pairs``, ``resolved_share``, ``good``, ``next_batch``.
+            ``"eliminations"``
+                ``round``, ``algorithm``, ``by``, ``probability``.
+            ``"rivals"``
+                ``round``, ``algorithm``, ``rival``, ``probability``: how likely its strongest rival dominates it.
+            ``"open_pairs"``
+                ``algorithm``, ``other``, ``timepoint``: what is not settled where.
+            ``"failures"``
+                ``algorithm``, ``instance``, ``reason``.
+
+        The rankings, the draws and the relations are ``result.state.table.to_pandas()``,
+        ``result.posterior.to_pandas()`` and ``result.relations.to_pandas()``.
+        """
+        return table_of_result(self, what)
 
     def to_json(self) -> str:
         """Give everything but the draws as JSON text."""

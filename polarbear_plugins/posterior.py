@@ -25,6 +25,7 @@ __all__ = ["Diagnostics", "Posterior", "read_arrays", "write_arrays"]
 Made = TypeVar("Made")
 
 _FORMAT = 1
+_START = 64  # bytes that tell what a file is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,8 +223,14 @@ def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]],
     """Make something of the arrays in a file; whatever is wrong with them becomes an error that names the file."""
     path = Path(path)
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return make(arrays)
+        with path.open("rb") as file:
+            start = file.read(_START)
+            if not start.lstrip().startswith(b"{"):
+                if not start.startswith(b"PK"):  # about other files numpy speaks of pickle
+                    raise ValueError("it is no .npz file")
+                file.seek(0)
+                with np.load(file, allow_pickle=False) as arrays:
+                    return make(arrays)
     except FileNotFoundError:
         raise SourceError(f"{path}: there is no such file.") from None
     except SourceError as problem:
@@ -231,3 +238,7 @@ def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]],
     # A damaged archive fails in many ways: zip, zlib, header, JSON, missing names.
     except Exception as problem:
         raise SourceError(f"{path.name} is not {what}, or is damaged: {problem}") from None
+    raise SourceError(
+        f"{path.name} is JSON, which tells what was found but holds no draws, and so is not {what}. Give the file that "
+        "--output (in Python, save()) wrote, or the journal of the race."
+    )

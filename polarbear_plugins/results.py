@@ -27,6 +27,7 @@ from polarbear_plugins.result_tables import ResultTable, table_of_result
 from polarbear_plugins.settings import RaceSettings, derived_seed
 from polarbear_plugins.trajectories import Trajectory
 from polarbear_plugins.validation import FloatArray
+from polarbear_plugins.versions import installed_versions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +60,8 @@ class RaceResult:
     failures
         Runs that failed for good.
     about
-        Where it came from: portfolio, suite, versions.
+        Where it came from: portfolio and suite, or sources; ``version`` of this package and ``versions`` of Python and
+        the packages that were installed when it was made; ``resumed_with``, if it went on with other ones.
     identities
         What it takes to build the instances again, in the order of the table; empty for existing data.
     """
@@ -355,7 +357,10 @@ def analyze(
     cost = float(np.concatenate(([0.0], table.timepoints))[watched].sum())
     state = replace(empty, table=table, cost=cost)
     posterior = infer(state, 1)
-    return RaceResult(state=decide(state, posterior), stopped="analyzed", _posterior=posterior, about=about or {})
+    made_with = {"version": version("polarbear-plugins"), "versions": installed_versions(settings.engine)}
+    return RaceResult(
+        state=decide(state, posterior), stopped="analyzed", _posterior=posterior, about={**made_with, **(about or {})}
+    )
 
 
 def round_from_json(data: Mapping[str, Any]) -> Round:

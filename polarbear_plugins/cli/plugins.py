@@ -15,7 +15,7 @@ from polarbear_plugins.plugins import load_plugins
 __all__ = ["plugins"]
 
 
-@click.command()
+@click.command(short_help="What is installed, and what failed.")
 @json_option
 def plugins(as_json: bool) -> None:
     """List the installed plugins, what each provides, and what failed and why."""

@@ -1,20 +1,65 @@
-"""Live progress of a race, for people at a terminal."""
+"""Live progress, for people at a terminal."""
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
+import click
 from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
 from polarbear_plugins.open_race import Progress
 from polarbear_plugins.outlook import outlook
+from polarbear_plugins.rankings import RankingTable
+from polarbear_plugins.settings import RaceSettings
 
-__all__ = ["ProgressView"]
+__all__ = ["ProgressView", "inferring", "stoppable", "unless_stopped", "working"]
+
+Made = TypeVar("Made")
 
 _SIMULATIONS = 40  # a median needs no more, and rounds may be short
+
+
+@contextlib.contextmanager
+def working(text: str) -> Iterator[None]:
+    """Say what is going on and since when, while it lasts; silent unless standard error is a terminal."""
+    shown = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Bar(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
+        bar.add_task(text, total=None)
+        yield
+
+
+def unless_stopped(make: Callable[[], Made], what: str) -> Made | None:
+    """Carry out what the rest can do without: ctrl-C ends it, with a note, and the command goes on."""
+    try:
+        return make()
+    except KeyboardInterrupt:
+        click.echo(f"Note: stopped before {what} was there; this is the rest.", err=True)
+        return None
+
+
+@contextlib.contextmanager
+def stoppable(advice: str) -> Iterator[None]:
+    """Say what would take less time, if ctrl-C ends what nothing is known without."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(f"Note: stopped before anything was known. {advice}", err=True)
+        raise
+
+
+def inferring(table: RankingTable, settings: RaceSettings) -> contextlib.AbstractContextManager[None]:
+    """Say that a posterior is being computed, of how much and by what."""
+    return working(
+        f"inferring ratings of {len(table.algorithms)} algorithms at {table.timepoints.size} timepoints: prior "
+        f"{settings.prior}, engine {settings.engine}"
+    )
 
 
 class ProgressView:

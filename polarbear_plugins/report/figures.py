@@ -57,7 +57,9 @@ class Figures:
         )
 
     def timeline(self) -> Markup:
-        """Who is best when."""
+        """Who is best when; nothing where one is left, who is."""
+        if len(self._result.pareto_set) == 1:
+            return Markup("")
         return self._drawn(
             "timeline",
             "The probability that nobody of those that are left has a higher rating, over time.",
@@ -95,6 +97,8 @@ class Figures:
     def values(self, preferences: Mapping[str, tuple[str, PreferenceLike]]) -> Markup:
         """Posterior of the values, a figure for each preference; only the first is shown without the script."""
         found = ""
+        if len(self._result.pareto_set) == 1:  # the value of the only candidate is 1
+            return Markup(found)
         for place, (key, (says, preference)) in enumerate(preferences.items()):
             figure = self._drawn(
                 f"values-{place}",

@@ -135,7 +135,7 @@ def repeat(result: RaceResult) -> Markup:
     says, command = how_to_repeat(result)
     settings, about, grid = result.settings, result.about, result.timepoints
     pairs: list[tuple[object, object]] = [
-        ("timepoints", f"{grid.size} from {grid[0]:,.6g} to {grid[-1]:,.6g}"),
+        ("timepoints", f"{grid.size} from {grid[0]:,.6g} to {grid[-1]:,.6g}" if grid.size > 1 else f"{grid[0]:,.6g}"),
         ("instances", f"{len(result.state.table.instances):,} in {len(result.state.table):,} rows"),
         ("repetitions", result.state.table.repetitions),
     ]
@@ -209,8 +209,10 @@ def _failures(result: RaceResult) -> str:
 
 def _named(name: str, colours: Mapping[str, str]) -> Markup:
     colour = colours.get(name)
-    swatch = "" if colour is None else f'<span class="swatch" style="background:{text(colour)}"></span>'
-    return Markup(f"{swatch}{text(name)}")
+    if colour is None:
+        return text(name)
+    # A picture behind the name, so that no line breaks between the two.
+    return Markup(f'<span class="swatch" style="--tone:{text(colour)}">{text(name)}</span>')
 
 
 def _wide(table: str) -> Markup:

@@ -28,7 +28,7 @@ th, td { padding: .3rem .7rem .3rem 0; text-align: left; vertical-align: top; bo
 td { max-width: 26rem; overflow-wrap: break-word; }
 th { color: var(--quiet); font-weight: 600; white-space: nowrap; }
 td + td { min-width: 3.5rem; } td.long { min-width: 10rem; } td[style] { white-space: nowrap; }
-.swatch { display: inline-block; width: .7em; height: .7em; border-radius: 2px; margin-right: .4em; }
+.swatch { padding-left: 1.1em; background: linear-gradient(var(--tone), var(--tone)) 0 .3em / .7em .7em no-repeat; }
 dl { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: .2rem 1rem; margin: .5rem 0; }
 dt { color: var(--quiet); } dd { margin: 0; }
 pre { background: #f5f7f9; padding: .75rem 1rem; overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; }
@@ -44,7 +44,7 @@ footer { padding-top: 2rem; padding-bottom: 2rem; }
   dl { grid-template-columns: minmax(6rem, 9rem) 1fr; }
   th { white-space: normal; vertical-align: bottom; }
   table { font-size: .85rem; } th, td { padding-right: .45rem; } td + td { min-width: 2.2rem; }
-  td.long { min-width: 8rem; }
+  td.long { min-width: 8rem; } td { overflow-wrap: anywhere; } td:not([style]) { min-width: 4.5rem; }
   .conclusion { font-size: 1rem; }
 }
 @media print {

@@ -44,7 +44,7 @@ footer { padding-top: 2rem; padding-bottom: 2rem; }
   dl { grid-template-columns: minmax(6rem, 9rem) 1fr; }
   th { white-space: normal; vertical-align: bottom; }
   table { font-size: .85rem; } th, td { padding-right: .45rem; } td + td { min-width: 2.2rem; }
-  td.long { min-width: 8rem; } td { overflow-wrap: anywhere; } td:not([style]) { min-width: 4.5rem; }
+  td { overflow-wrap: anywhere; } td:not([style]) { min-width: 4.2rem; } td.long { min-width: 8rem; }
   .conclusion { font-size: 1rem; }
 }
 @media print {

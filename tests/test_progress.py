@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import os
 import pty
 import select
@@ -12,8 +13,9 @@ from typing import Any
 
 import pytest
 from command_line import Command
+from rich.console import Console
 
-from polarbear_plugins.cli import leaderboard, measures
+from polarbear_plugins.cli import leaderboard, measures, output
 
 POLARBEAR = Command()
 
@@ -86,3 +88,26 @@ def test_a_slow_engine_is_told_at_a_terminal_and_ended_by_ctrl_c(root: Path, tmp
 
 def test_nothing_is_shown_where_standard_error_is_no_terminal(root: Path) -> None:
     POLARBEAR.succeed("analyze", str(root / "examples" / "runs.csv"), "--timepoints", "2", "--draws", "200")
+
+
+def test_a_terminal_breaks_sentences_between_words_and_leaves_a_long_path_whole() -> None:
+    file = io.StringIO()
+    out = output._Terminal(file=file, width=30, force_terminal=True, color_system=None)
+    out.print("Choose differential-evolution up to 500 evaluations.", soft_wrap=True)
+    out.print("saved /a/path/that/is/longer/than/a/line.npz", soft_wrap=True)
+    assert file.getvalue().splitlines() == [
+        "Choose differential-evolution ",
+        "up to 500 evaluations.",
+        "saved /a/path/that/is/longer/than/a/line.npz",
+    ]
+
+
+def test_a_narrow_table_cuts_no_name() -> None:
+    file = io.StringIO()
+    view = output.text_table("algorithm", ">score")
+    view.add_row("OpenTuner-BanditA_0.8.8_a376313", "0.5")
+    Console(file=file, width=20).print(view)
+    assert "…" not in file.getvalue()
+    assert "".join(line.split("0.5")[0].strip() for line in file.getvalue().splitlines()[3:]) == (
+        "OpenTuner-BanditA_0.8.8_a376313"
+    )

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElap
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from polarbear_plugins.cli.output import WIDE
 from polarbear_plugins.open_race import Progress
 from polarbear_plugins.outlook import outlook
 from polarbear_plugins.rankings import RankingTable
@@ -73,7 +74,7 @@ class ProgressView:
         self._bar = Bar(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),
-            TextColumn("{task.completed}/{task.total} runs · {task.fields[left]}", markup=False),
+            TextColumn("{task.completed}/{task.total} runs{task.fields[left]}", markup=False),
             console=self._console,
             transient=True,
             disable=not self._console.is_terminal,
@@ -100,11 +101,13 @@ class ProgressView:
         if not progress.planned:
             self._round_finished(progress)
             return
-        share = f" · {state.cost / state.full_cost:.0%} of full cost" if state.full_cost else ""
+        wide = self._console.width >= WIDE
+        batch = f" · batch {state.batch}" if wide else ""
+        share = f" · {state.cost / state.full_cost:.0%} of full cost" if state.full_cost and wide else ""
         failed = f" · {progress.failed} failed" if progress.failed else ""
         text = (
-            f"round {len(state.rounds) + 1} · batch {state.batch} · {len(state.pareto_set)} of "
-            f"{len(state.algorithms)} in · {state.resolved_share:.0%} settled{share}{failed}"
+            f"round {len(state.rounds) + 1}{batch} · {len(state.pareto_set)} of {len(state.algorithms)} in · "
+            f"{state.resolved_share:.0%} settled{share}{failed}"
         )
         if self._task is None:
             self._task = self._bar.add_task(text, total=progress.planned, left=self._left)
@@ -130,7 +133,7 @@ class ProgressView:
         if cost is None:
             return ""
         seconds = cost * (time.monotonic() - self._began) / spent
-        return f"about {_duration(seconds)} left"
+        return f" · about {_duration(seconds)} left"
 
 
 def _duration(seconds: float) -> str:

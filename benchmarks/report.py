@@ -75,7 +75,8 @@ def main() -> None:
         print(
             f"{algorithms} algorithms, {arguments.timepoints} timepoints, {len(result.rounds)} rounds, "
             f"{len(result.pareto_set)} left: report {ours:.1f} s, {size / 1e6:.2f} MB; its figures alone "
-            f"{theirs:.1f} s, {alone / 1e6:.2f} MB as files; ratio {ours / theirs:.2f} in time, {size / alone:.2f} in size"
+            f"{theirs:.1f} s, {alone / 1e6:.2f} MB as files; ratio {ours / theirs:.2f} in time, "
+            f"{size / alone:.2f} in size"
         )
 
 

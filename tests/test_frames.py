@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from typing import Any
+import re
+from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -28,6 +30,7 @@ from polarbear_plugins.leaderboard import Studies, score_studies
 from polarbear_plugins.markup import summary_table
 from polarbear_plugins.partial_orders import PartialOrder
 from polarbear_plugins.repetitions import RepetitionSettings
+from polarbear_plugins.result_tables import ResultTable
 from polarbear_plugins.results import Failure
 from polarbear_plugins.suite_depth import measure_depth
 
@@ -166,6 +169,17 @@ def test_an_empty_table_has_the_columns_and_kinds_of_a_full_one(raced: RaceResul
     )
     assert len(full.to_pandas(what))
     assert kinds(empty.to_pandas(what)) == kinds(full.to_pandas(what))
+
+
+def test_the_page_about_tables_tells_their_columns(raced: RaceResult, root: Path) -> None:
+    rows = re.findall(r"^\| `(.+) \| ([\w, ]+?)(?:;.*)? \|$", (root / "docs" / "tables.md").read_text(), re.MULTILINE)
+    told = {name.replace("`", "").partition(" of ")[0]: columns.split(", ") for name, columns in rows}
+    run = next(iter(raced.trajectories()))
+    choices = select(raced.posterior), select_portfolio(raced.posterior, 2)
+    for thing in (run, raced.state.table, raced.posterior, raced.relations, raced.outlook(20), *choices):
+        assert told[type(thing).__name__] == list(thing.to_pandas()), type(thing)
+    for what in get_args(ResultTable):
+        assert told[f'RaceResult, "{what}"'] == list(raced.to_pandas(what)), what
 
 
 def test_another_table_is_refused(raced: RaceResult) -> None:

@@ -11,7 +11,10 @@ from numpy.typing import ArrayLike
 
 from polarbear_plugins.anytime import ecdf_area, fixed_budget, log_targets, mean_area_over_curve
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.frames import long_frame
+from polarbear_plugins.markup import summary_table, text
 from polarbear_plugins.posterior import Posterior
+from polarbear_plugins.ranks import ranks_of
 from polarbear_plugins.relations import compare
 from polarbear_plugins.targets import LOWER, UPPER, group_runs
 from polarbear_plugins.timepoints import spans
@@ -75,6 +78,16 @@ class Orders:
             columns |= {f"rating at {grid[t]:,.5g}": ratings[t, places] for t in shown}
         frame = pd.DataFrame(columns, index=pd.Index(self.algorithms, name="algorithm"))
         return frame.loc[list(self.order("AOCC"))]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the measures in long form: ``measure``, ``algorithm``, ``value`` and ``rank``, of which 1 is best."""
+        losses = np.stack([self.losses(measure) for measure in self.by_measure])
+        axes = {"measure": tuple(self.by_measure), "algorithm": self.algorithms}
+        return long_frame(axes, {"value": np.stack(list(self.by_measure.values())), "rank": ranks_of(losses)})
+
+    def _repr_html_(self) -> str:
+        what = f"{self.runs:,} runs on {len(self.instances):,} instances until {self.budget:,.5g}"
+        return f"<p>{text(what)}</p>{summary_table(self.table(), 'AOCC and ECDF area are best at 1')}"
 
 
 @dataclass(frozen=True, slots=True)

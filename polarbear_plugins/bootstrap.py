@@ -5,12 +5,17 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.frames import long_frame
 from polarbear_plugins.ranks import RankArray, ranks_of
 from polarbear_plugins.validation import FloatArray, as_whole_number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Bootstrap", "RankingFrequency", "bootstrap_scores"]
 
@@ -75,6 +80,11 @@ class Bootstrap:
             shares[i] = ((difference < 0) + 0.5 * (difference == 0)).mean(axis=0)
         np.fill_diagonal(shares, 0.0)
         return shares
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the resamples in long form, with columns ``resample``, ``algorithm``, ``loss`` and ``rank``."""
+        axes = {"resample": np.arange(len(self.losses)), "algorithm": self.algorithms}
+        return long_frame(axes, {"loss": self.losses, "rank": self.ranks})
 
     def rankings(self, top: int | None = None) -> list[RankingFrequency]:
         """Rankings by how often they occur; with ``top`` only who holds the first places, and in which order."""

@@ -137,6 +137,20 @@ class CampaignResult:
             columns[" - ".join(reversed(pair)), "error"] = [each.error for each in found]
         return pd.DataFrame(columns, index=pd.Index(self.instances, name="instance"))
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the value of every run, with columns ``instance``, ``algorithm``, ``repetition`` and ``value``."""
+        import pandas as pd
+
+        rows = [
+            (instance, name, repetition, value)
+            for instance in self.instances
+            for name in self.algorithms
+            for repetition, value in enumerate(self.values[instance][name].tolist())
+        ]
+        frame = pd.DataFrame(rows, columns=["instance", "algorithm", "repetition", "value"])
+        names = {"instance": self.instances, "algorithm": self.algorithms}
+        return frame.astype({column: pd.CategoricalDtype(list(known)) for column, known in names.items()})
+
     @property
     def short_of(self) -> tuple[str, ...]:
         """Instances on which the allowed runs did not reach the wanted standard error."""

@@ -23,6 +23,7 @@ from polarbear_plugins.repetitions import RepetitionSettings, next_runs
 from polarbear_plugins.settings import derived_seed
 from polarbear_plugins.trajectories import Trajectory
 from polarbear_plugins.validation import FloatArray, as_whole_number
+from polarbear_plugins.versions import installed_versions
 
 __all__ = ["CampaignRuns", "Measure", "Samples", "Watcher"]
 
@@ -76,7 +77,9 @@ class CampaignRuns:
         }
         if not path.exists():
             self._journal = Journal.create(
-                path, {"campaign": about, "version": version("polarbear-plugins")}, self._names
+                path,
+                {"campaign": about, "version": version("polarbear-plugins"), "versions": installed_versions()},
+                self._names,
             )
             return
         self._journal = Journal.open(path)

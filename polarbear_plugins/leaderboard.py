@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from polarbear_plugins.bootstrap import Bootstrap, bootstrap_scores
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.frames import long_frame
+from polarbear_plugins.markup import summary_table, text
 from polarbear_plugins.random_baseline import RandomBaseline, lower_quantile, make_baseline, normalise
 from polarbear_plugins.validation import FloatArray, as_array, as_name, short
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Scores", "Studies", "incumbents", "score_studies"]
 
@@ -154,6 +159,44 @@ class Scores:
     def efficiencies(self) -> tuple[float | None, ...]:
         """How many times as many evaluations random search needs."""
         return tuple(None if m is None else m / self.baseline.evaluations for m in self.equivalents)
+
+    def summary(self) -> pd.DataFrame:
+        """Tabulate the scores after the last iteration, the best first: a row for each algorithm."""
+        import pandas as pd
+
+        columns = {
+            "leaderboard": self.leaderboard,
+            "leaderboard_median": self.leaderboard_median,
+            "mean": self.mean[-1],
+            "error": self.error[-1],
+            "normed_mean": self.normed_mean[-1],
+            "median": self.median[-1],
+        }
+        frame = pd.DataFrame(columns, index=pd.Index(self.algorithms, name="algorithm"))
+        return frame.iloc[np.argsort(-self.leaderboard, kind="stable")]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the loss of every study after every iteration in long form.
+
+        Columns: ``algorithm``, ``instance``, ``study``, ``iteration`` (the first is 1) and ``loss``.
+        """
+        import pandas as pd
+
+        parts = []
+        for (algorithm, instance), losses in self.losses.items():
+            studies, iterations = losses.shape
+            axes = {"study": np.arange(studies), "iteration": np.arange(1, iterations + 1)}
+            part = long_frame(axes, {"loss": losses})
+            part.insert(0, "algorithm", algorithm)
+            part.insert(1, "instance", instance)
+            parts.append(part)
+        names = {"algorithm": self.algorithms, "instance": self.instances}
+        kinds = {column: pd.CategoricalDtype(list(known)) for column, known in names.items()}
+        return pd.concat(parts, ignore_index=True).astype(kinds)
+
+    def _repr_html_(self) -> str:
+        what = f"Scores of {len(self.algorithms)} algorithms on {len(self.instances)} instances"
+        return f"<p>{text(what)}</p>{summary_table(self.summary(), 'After the last iteration')}"
 
     def bootstrap(self, resamples: int = 10_000, seed: int = 0) -> Bootstrap:
         """Resample the studies; the instances, and the scale of each, stay as they are."""

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
-__all__ = ["Markup", "definitions", "html_table", "text"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Markup", "definitions", "html_table", "summary_table", "text"]
 
 
 _LONG = 24  # characters
+_MOST_ROWS = 30
 
 
 class Markup(str):
@@ -43,6 +48,21 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption
     )
     title = f"<caption>{text(caption)}</caption>" if caption else ""
     return Markup(f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+
+
+def summary_table(frame: pd.DataFrame, caption: str = "") -> Markup:
+    """Make a table of the first rows of a data frame, with its index in front."""
+    kinds = [frame[column].dtype.kind in "iuf" for column in frame]
+    columns = [
+        str(frame.index.name),
+        *(f"{'>' * number}{column}".replace("_", " ") for column, number in zip(frame, kinds, strict=True)),
+    ]
+    rows = [
+        [name, *(f"{cell:.4g}" if isinstance(cell, float) else cell for cell in cells)]
+        for name, *cells in frame.head(_MOST_ROWS).itertuples(name=None)
+    ]
+    more = f" (the first {_MOST_ROWS} of {len(frame):,} rows)" if len(frame) > _MOST_ROWS else ""
+    return html_table(columns, rows, f"{caption}{more}")
 
 
 def _cell(content: object, style: str) -> str:

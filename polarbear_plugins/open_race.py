@@ -19,10 +19,11 @@ from polarbear_plugins.posterior import Posterior
 from polarbear_plugins.problems import Identity
 from polarbear_plugins.race_state import Plan, RaceState, StopReason
 from polarbear_plugins.racing import decide, enter, observe, plan
-from polarbear_plugins.replay import failures_of, replayed, unchanged
+from polarbear_plugins.replay import failures_of, made_with, replayed, unchanged
 from polarbear_plugins.results import Failure, RaceResult, infer
 from polarbear_plugins.settings import derived_seed
 from polarbear_plugins.trajectories import Trajectory
+from polarbear_plugins.versions import installed_versions
 
 __all__ = ["Progress", "Race", "Watcher"]
 
@@ -70,6 +71,10 @@ class Race:
         self._finished: dict[tuple[str, str], Trajectory] = {}  # of the round under way
         self._failures: list[Failure] = []
         self._warned: set[str] = set()
+        self._made_with: dict[str, Any] = {
+            "version": version("polarbear-plugins"),
+            "versions": installed_versions(state.settings.engine),
+        }
         if dispatcher.pickles:
             check_sendable(portfolio, suite)
 
@@ -117,7 +122,7 @@ class Race:
         about = {
             "settings": self.state.settings.to_json(),
             "timepoints": self.state.timepoints.tolist(),
-            "version": version("polarbear-plugins"),
+            **self._made_with,
             **_names(self._portfolio, self._suite),
         }
         self._journal = Journal.create(path, about, self.state.algorithms)
@@ -186,7 +191,7 @@ class Race:
             stopped=stopped,
             _posterior=self._posterior,
             failures=failures_of(self.state, self._failures),
-            about={"version": version("polarbear-plugins"), **_names(self._portfolio, self._suite)},
+            about={**self._made_with, **_names(self._portfolio, self._suite)},
             identities=tuple(self._identities[: len(self.state.table)]),
             reopen=self._reopener(),
         )
@@ -282,6 +287,10 @@ class Race:
     def _go_on_in(self, journal: Journal, unused: Iterable[Trajectory]) -> None:
         """Go on in the journal of this race; ``unused`` are its finished runs of the round under way."""
         self._journal = journal
+        about, now = journal.about, self._made_with["versions"]
+        if about.get("versions") != now:
+            journal.write_about(resumed_with=now)
+        self._made_with = made_with(journal.about)
         self._draw_again(journal.instances)
         self._finished = {(run.algorithm, run.instance): run for run in unused}
         observed = set(self.state.table.instances)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.frames import long_frame
 from polarbear_plugins.posterior import Posterior
 from polarbear_plugins.race_state import BoolArray, RaceState
 from polarbear_plugins.racing import next_batch
 from polarbear_plugins.validation import FloatArray, as_whole_number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Outlook", "outlook"]
 
@@ -66,6 +70,11 @@ class Outlook:
             raise InvalidInputError(f"quantile: expected a share from 0 to 1, got {share!r}.")
         count = float(np.quantile(self.costs if cost else self.instances, share, method="higher"))
         return math.ceil(count) if math.isfinite(count) else None
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give a row for each ``simulation``, with the ``instances`` and the ``cost`` still to come in it."""
+        axes = {"simulation": np.arange(self.instances.size)}
+        return long_frame(axes, {"instances": self.instances, "cost": self.costs})
 
     def to_dict(self) -> dict[str, Any]:
         """Give it as JSON data."""
@@ -129,7 +138,7 @@ class _Simulations:
             (pair[:, None] == algorithms).astype(np.float32) for pair in (self._one, self._other)
         )
         logs = posterior.log_ratings[:, :, inside]
-        values = state.table.values[:, :, inside]
+        values = state.table.values[:, :, inside]  # noqa: PD011 - no data frame
         weights, seen = state.table.weights, ~np.isnan(state.table.values)
         both = seen[:, :, inside][:, :, self._one] & seen[:, :, inside][:, :, self._other]
         self._drawn = float(weights.sum())

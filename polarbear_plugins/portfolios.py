@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.frames import categories
+from polarbear_plugins.markup import html_table, text
 from polarbear_plugins.posterior import Posterior
 from polarbear_plugins.preferences import Preference, PreferenceLike, as_preference
 from polarbear_plugins.risks import Risk, as_risk
@@ -27,6 +29,7 @@ Method: TypeAlias = Literal["enumeration", "greedy+local search"]
 Members: TypeAlias = tuple[int, ...]  # places among the candidates, in order, a place for each copy
 
 _MOST_SLOTS = 1000  # more than anyone runs in parallel is rather a budget given by mistake
+_MOST_ROWS = 10  # of a table in a notebook
 _MOST_EXCHANGES = 10_000  # of two members at once; beyond it members are exchanged one by one
 
 
@@ -85,6 +88,22 @@ class PortfolioChoice:
         counts = {("copies", name): [members.count(name) for members in self.scores] for name in self.candidates}
         return pd.DataFrame({("score", ""): list(self.scores.values()), **counts}, index=index)
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the portfolios that were looked at in long form, the best first: a row for each member.
+
+        Columns: ``portfolio`` (its members, joined by `` + ``), ``score``, ``algorithm`` and ``copies`` of it.
+        """
+        import pandas as pd
+
+        rows = [
+            (" + ".join(members), score, self.candidates.index(name), copies)
+            for members, score in self.scores.items()
+            for name, copies in Counter(members).items()
+        ]
+        frame = pd.DataFrame(rows, columns=["portfolio", "score", "algorithm", "copies"])
+        frame["algorithm"] = categories(frame["algorithm"].to_numpy(), self.candidates)
+        return frame
+
     def to_dict(self, first: int = 10) -> dict[str, Any]:
         """Everything but the draws, in plain types that JSON can hold; of the scores only the ``first`` best."""
         return {
@@ -103,6 +122,11 @@ class PortfolioChoice:
                 {"algorithms": list(members), "score": score} for members, score in islice(self.scores.items(), first)
             ],
         }
+
+    def _repr_html_(self) -> str:
+        best = [[" + ".join(members), f"{score:.3g}"] for members, score in islice(self.scores.items(), _MOST_ROWS)]
+        caption = f"The best {len(best)} of {len(self.scores):,} portfolios that were looked at"
+        return f"<p>{text(self)}</p>{html_table(('portfolio', '>score'), best, caption)}"
 
     def __repr__(self) -> str:
         return (

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polarbear_plugins.bit_relations import MOST_ITEMS
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.frames import pair_frame
 from polarbear_plugins.validation import as_array, as_name, short
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["PartialOrder", "as_optimizers"]
 
@@ -90,8 +94,21 @@ class PartialOrder:
 
     def covers(self) -> list[tuple[str, str]]:
         """Pairs (better, worse) with nobody in between, from which all others follow."""
-        direct = self.better & ~(self.better.astype(np.intp) @ self.better.astype(np.intp) > 0)
-        return [(self.optimizers[i], self.optimizers[j]) for i, j in zip(*np.nonzero(direct), strict=True)]
+        return [(self.optimizers[i], self.optimizers[j]) for i, j in zip(*np.nonzero(self._direct()), strict=True)]
+
+    def _direct(self) -> NDArray[np.bool_]:
+        steps = self.better.astype(np.intp)
+        direct: NDArray[np.bool_] = self.better & ~(steps @ steps > 0)
+        return direct
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the order as a table in long form: a row for each ordered pair of optimizers.
+
+        Columns: ``optimizer``, ``other``, ``better`` (whether the optimizer is) and ``cover`` (whether nobody is in
+        between, too).
+        """
+        columns = {"better": self.better, "cover": self._direct()}
+        return pair_frame(self.optimizers, "optimizer", "other", columns)
 
     def incomparable(self) -> list[tuple[str, str]]:
         """Pairs of which neither is better."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.frames import categories, long_frame
 from polarbear_plugins.markup import html_table, text
 from polarbear_plugins.ranks import RankArray, ranks_of
 from polarbear_plugins.timepoints import as_timepoints, few_places
 from polarbear_plugins.validation import FloatArray, as_array, as_name, as_number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["RankingTable", "Repetitions", "as_algorithms", "check_comparable"]
 
@@ -163,7 +167,7 @@ class RankingTable:
     @property
     def values(self) -> FloatArray:
         """``values[row, timepoint, algorithm]``: best value so far, minimised; ``nan`` where not observed."""
-        return _frozen(self._store.values[: self._rows])
+        return _frozen(self._store.values[: self._rows])  # noqa: PD011 - no data frame
 
     @property
     def ranks(self) -> RankArray:
@@ -215,6 +219,26 @@ class RankingTable:
             and np.array_equal(self.weights, other.weights)
             and np.array_equal(self.values, other.values, equal_nan=True)
         )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the rankings as a table in long form: a row for each value that was observed.
+
+        Columns: ``instance``, ``repetition`` (how many rows of the instance stand before), ``timepoint``,
+        ``algorithm``, ``value`` (minimised), ``rank`` (1 is best, ties share the better place) and ``weight``.
+
+        >>> table = RankingTable.from_values([[[3.0, 1.0]]], algorithms=["csa", "msr"], timepoints=[10])
+        >>> table.to_pandas()
+          instance  repetition  timepoint algorithm  value  rank  weight
+        0        0           0       10.0       csa    3.0     2     1.0
+        1        0           0       10.0       msr    1.0     1     1.0
+        """
+        axes = {"row": np.arange(self._rows), "timepoint": self.timepoints, "algorithm": self.algorithms}
+        frame = long_frame(axes, {"value": self.values, "rank": self.ranks}, keep=self.ranks > 0)
+        row = frame.pop("row").to_numpy()
+        frame.insert(0, "instance", categories(self.instance_index[row], self.instances))
+        frame.insert(1, "repetition", self.repetition_index[row])
+        frame["weight"] = self.weights[row]
+        return frame
 
     def parts(self) -> tuple[tuple[str, ...], FloatArray, Repetitions, float, FloatArray, list[str], FloatArray]:
         """Give what the table is made of, without the room to grow; :meth:`from_parts` makes it again."""

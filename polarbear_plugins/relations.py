@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.frames import pair_frame
+from polarbear_plugins.markup import html_table, text
 from polarbear_plugins.posterior import Posterior
 from polarbear_plugins.validation import FloatArray, as_number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Relations", "compare"]
 
@@ -55,6 +61,27 @@ class Relations:
     def joint(self) -> bool:
         """Whether ``p_anytime`` is there."""
         return self._p_anytime is not None
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the probabilities as a table in long form: a row for each timepoint and ordered pair.
+
+        Columns: ``timepoint``, ``algorithm``, ``other``, ``p_better`` (that the algorithm has the higher rating),
+        ``p_equivalent``, and ``p_anytime``, which is the same at all timepoints, and ``nan`` without a joint posterior.
+        """
+        anytime = np.nan if self._p_anytime is None else self._p_anytime
+        columns = {"p_better": self.p_better, "p_equivalent": self.p_equivalent, "p_anytime": anytime}
+        return pair_frame(self.algorithms, "algorithm", "other", columns, timepoint=self.timepoints)
+
+    def _repr_html_(self) -> str:
+        everywhere = self._p_anytime if self._p_anytime is not None else self.p_better.min(axis=0)
+        where = "all timepoints at once" if self.joint else "each timepoint by itself, the least sure one"
+        rows = [
+            [name, *("" if i == j else f"{everywhere[i, j]:.3f}" for j in range(len(self.algorithms)))]
+            for i, name in enumerate(self.algorithms)
+        ]
+        columns = ("better than", *(f">{name}" for name in self.algorithms))
+        caption = f"Probability that the row has the higher rating than the column: {where}"
+        return f"<p>{text(self)}</p>{html_table(columns, rows, caption)}"
 
     def __repr__(self) -> str:
         return (

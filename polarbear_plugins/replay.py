@@ -15,7 +15,7 @@ from polarbear_plugins.results import Failure, RaceResult, infer
 from polarbear_plugins.settings import RaceSettings
 from polarbear_plugins.trajectories import Trajectory
 
-__all__ = ["failures_of", "load_result", "replayed", "unchanged"]
+__all__ = ["failures_of", "load_result", "made_with", "replayed", "unchanged"]
 
 
 def load_result(path: str | Path) -> RaceResult:
@@ -32,9 +32,15 @@ def load_result(path: str | Path) -> RaceResult:
             stopped=plan(state).over or about.get("stopped") or "interrupted",
             _posterior=infer(state, len(state.rounds)) if state.rounds else None,
             failures=failures_of(state, journal.failures),
-            about={key: about.get(key) for key in ("version", "portfolio", "suite")},
+            about={**made_with(about), **{key: about.get(key) for key in ("portfolio", "suite")}},
             identities=tuple(journal.instances[: len(state.table)]),
         )
+
+
+def made_with(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Read from a journal with which versions the race began, and with which others it went on, as far as noted."""
+    noted = {key: about[key] for key in ("versions", "resumed_with") if key in about}
+    return {"version": about.get("version"), **noted}
 
 
 def replayed(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, list[Trajectory]]:

@@ -23,9 +23,11 @@ from polarbear_plugins.race_state import Elimination, RaceState, Round, StopReas
 from polarbear_plugins.racing import decide
 from polarbear_plugins.rankings import RankingTable
 from polarbear_plugins.relations import Relations, compare
+from polarbear_plugins.result_tables import ResultTable, table_of_result
 from polarbear_plugins.settings import RaceSettings, derived_seed
 from polarbear_plugins.trajectories import Trajectory
 from polarbear_plugins.validation import FloatArray
+from polarbear_plugins.versions import installed_versions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +60,8 @@ class RaceResult:
     failures
         Runs that failed for good.
     about
-        Where it came from: portfolio, suite, versions.
+        Where it came from: portfolio and suite, or sources; ``version`` of this package and ``versions`` of Python and
+        the packages that were installed when it was made; ``resumed_with``, if it went on with other ones.
     identities
         What it takes to build the instances again, in the order of the table; empty for existing data.
     """
@@ -204,6 +207,32 @@ class RaceResult:
         frame = pd.DataFrame(rows, index=pd.Index(self.algorithms, name="algorithm"))
         return frame.astype({"round": "Int64", "probability": "Float64"})
 
+    def to_pandas(self, what: ResultTable = "algorithms") -> pd.DataFrame:
+        """Give a part of the result as a table in long form.
+
+        Parameters
+        ----------
+        what
+            ``"algorithms"``
+                ``algorithm``, ``status`` (in or out), ``round``, ``by``, ``probability``, ``instances``, ``cost``,
+                ``failed``: as :meth:`summary`.
+            ``"rounds"``
+                ``round``, ``batch``, ``instances`` and ``cost`` so far, ``eliminated`` in the round, ``left``,
+                ``settled_pairs``, ``resolved_share``, ``good``, ``next_batch``.
+            ``"eliminations"``
+                ``round``, ``algorithm``, ``by``, ``probability``.
+            ``"rivals"``
+                ``round``, ``algorithm``, ``rival``, ``probability``: how likely its strongest rival dominates it.
+            ``"open_pairs"``
+                ``algorithm``, ``other``, ``timepoint``: what is not settled where.
+            ``"failures"``
+                ``algorithm``, ``instance``, ``reason``.
+
+        The rankings, the draws and the relations are ``result.state.table.to_pandas()``,
+        ``result.posterior.to_pandas()`` and ``result.relations.to_pandas()``.
+        """
+        return table_of_result(self, what)
+
     def to_json(self) -> str:
         """Give everything but the draws as JSON text."""
         data: dict[str, Any] = {
@@ -328,7 +357,10 @@ def analyze(
     cost = float(np.concatenate(([0.0], table.timepoints))[watched].sum())
     state = replace(empty, table=table, cost=cost)
     posterior = infer(state, 1)
-    return RaceResult(state=decide(state, posterior), stopped="analyzed", _posterior=posterior, about=about or {})
+    made_with = {"version": version("polarbear-plugins"), "versions": installed_versions(settings.engine)}
+    return RaceResult(
+        state=decide(state, posterior), stopped="analyzed", _posterior=posterior, about={**made_with, **(about or {})}
+    )
 
 
 def round_from_json(data: Mapping[str, Any]) -> Round:

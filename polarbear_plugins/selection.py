@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.frames import long_frame
+from polarbear_plugins.markup import summary_table, text
 from polarbear_plugins.posterior import Posterior
 from polarbear_plugins.preferences import Preference, PreferenceLike, as_preference
 from polarbear_plugins.risks import Risk, as_risk, probability_best
@@ -63,6 +65,11 @@ class Choice:
         index = pd.Index([self.candidates[place] for place in order], name="algorithm")
         return pd.DataFrame({name: column[order] for name, column in columns.items()}, index=index)
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the posterior of the values in long form, with columns ``draw``, ``algorithm`` and ``value``."""
+        axes = {"draw": np.arange(len(self.values)), "algorithm": self.candidates}
+        return long_frame(axes, {"value": self.values})
+
     def to_dict(self, probability: float = 0.95) -> dict[str, Any]:
         """Everything but the draws, in plain types that JSON can hold."""
         columns = self._columns(probability)
@@ -89,6 +96,9 @@ class Choice:
             "p_best": probability_best(self.values),
             "expected_regret": (self.values.max(axis=1, keepdims=True) - self.values).mean(axis=0),
         }
+
+    def _repr_html_(self) -> str:
+        return f"<p>{text(self)}</p>{summary_table(self.summary(), 'Value under the preference, 95 % interval')}"
 
     def __repr__(self) -> str:
         return (

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.frames import pair_frame
+from polarbear_plugins.markup import summary_table, text
 from polarbear_plugins.posets import PartialOrder
 from polarbear_plugins.ufg_sets import estimate_candidates, sample_sums, sum_over_sets, tail_weights
 from polarbear_plugins.ufg_witness import Orders
@@ -133,6 +135,24 @@ class SuiteDepth:
             index=pd.Index(self.functions, name="function"),
         )
         return frame.loc[self.ranking()]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give depths and orders as a table in long form: a row for each test function and ordered pair.
+
+        Columns: ``function``, ``optimizer``, ``other``, ``better`` (whether the optimizer is), and the ``depth`` of the
+        function with its ``error``.
+        """
+        names = self.orders[0].optimizers
+        columns = {
+            "better": np.array([order.among(names).better for order in self.orders]),
+            "depth": self.depths[:, None, None],
+            "error": self.errors[:, None, None],
+        }
+        return pair_frame(names, "optimizer", "other", columns, function=self.functions)
+
+    def _repr_html_(self) -> str:
+        what = f"Depths of {len(self.functions)} test functions for {len(self.orders[0].optimizers)} optimizers"
+        return f"<p>{text(what)}</p>{summary_table(self.summary(), 'The most central first')}"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.timepoints import as_timepoints
 from polarbear_plugins.validation import FloatArray, as_name, as_number, as_vector, as_whole_number, check_times
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Trajectory", "best_at", "sample_staircase"]
 
@@ -147,6 +150,25 @@ class Trajectory:
         # Through the constructor, so that the arrays of a copy are read-only again.
         fields = (self.algorithm, self.instance, self.seed, self.times, self.best, self.horizon)
         return _rebuilt, fields
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the run as a table that :func:`polarbear_plugins.read_trajectories` reads: a row for each improvement.
+
+        Columns: ``algorithm``, ``instance``, ``seed``, ``time``, ``value`` (minimised) and ``horizon``.  Put the tables
+        of several runs together with ``pandas.concat``; a run without any value has no rows.
+
+        >>> Trajectory(algorithm="a", instance="f", times=[1, 4], best=[8, 2], horizon=9).to_pandas()
+          algorithm instance  seed  time  value  horizon
+        0         a        f     0   1.0    8.0      9.0
+        1         a        f     0   4.0    2.0      9.0
+        """
+        import pandas as pd
+
+        same: dict[str, Any] = {"algorithm": self.algorithm, "instance": self.instance, "seed": self.seed}
+        frame = pd.DataFrame({"time": self.times, "value": self.best, "horizon": self.horizon})
+        for place, (column, value) in enumerate(same.items()):
+            frame.insert(place, column, value)
+        return frame
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Trajectory):

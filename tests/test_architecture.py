@@ -12,7 +12,7 @@ import pytest
 # Each layer imports from itself and from those before it.  A module that is not listed fails the test below.
 LAYERS = [
     {"errors"},
-    {"validation", "extras", "markup"},
+    {"validation", "extras", "markup", "frames", "versions"},
     {"options", "distributions", "sample_size"},
     {"timepoints", "hypervolume"},
     {"trajectories"},
@@ -53,7 +53,7 @@ LAYERS = [
     {"racing"},
     {"outlook"},
     # A result can be shown and reported by itself, and figures and reports are of results.
-    {"findings", "results", "plots", "report"},
+    {"findings", "results", "result_tables", "plots", "report"},
     {"asynchronous"},
     {"processes"},
     {"execution"},

@@ -152,16 +152,39 @@ def test_ten_algorithms_at_200_timepoints_are_drawn_with_labels_apart(
     assert inked(ax) > 0.005
     assert ax.get_xlabel()
     assert ax.get_title()
+    is_whole(ax)
+    legend = ax.get_legend()
+    if legend is not None:
+        assert not legend.get_window_extent(drawn(ax).get_renderer()).overlaps(ax.get_window_extent())
+
+
+@pytest.mark.parametrize("figure", ["ratings", "dominance", "values", "allocation", "wins", "timeline"])
+def test_narrow_figures_are_whole_with_labels_apart_and_the_legend_below(
+    figure: str, result: RaceResult, bootstrap: Bootstrap
+) -> None:
+    pytest.importorskip("matplotlib")
+    with style.narrow_figures():
+        ax = every_figure(result, bootstrap)[figure]()
+    assert overlaps(ax) == []
+    assert ax.figure.get_figwidth() <= 4.8
+    is_whole(ax)
+    assert ax.get_legend() is None
+    renderer = drawn(ax).get_renderer()
+    for legend in ax.figure.legends:
+        assert legend.get_window_extent(renderer).y1 < ax.get_window_extent().y0
+    assert len(ax.figure.legends) == (figure in ("ratings", "dominance", "timeline"))
+    assert ax.get_window_extent().height > 100
+
+
+def is_whole(ax: Any) -> None:
+    """Check that no text is cut at the edge of the figure."""
     canvas = drawn(ax)
     for text in texts(ax):
         box = text.get_window_extent(canvas.get_renderer())
         assert box.x0 >= -1
         assert box.y0 >= -1
         assert box.x1 <= canvas.get_width_height()[0] + 1
-        assert box.y1 <= canvas.get_width_height()[1] + 1
-    legend = ax.get_legend()
-    if legend is not None:
-        assert not legend.get_window_extent(canvas.get_renderer()).overlaps(ax.get_window_extent())
+        assert box.y1 <= canvas.get_width_height()[1] + 1, text
 
 
 @pytest.mark.parametrize("figure", FIGURES)

@@ -106,6 +106,13 @@ def test_a_file_that_was_cut_is_damaged(saved: Path, share: float) -> None:
         Posterior.load(saved)
 
 
+def test_json_is_told_apart_and_says_what_to_give_instead(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text('\n {"format": 1}')
+    with pytest.raises(SourceError, match=r"result\.json is JSON.*holds no draws.*file that --output .*or the journal"):
+        Posterior.load(path)
+
+
 def test_a_damaged_file_is_closed_again(saved: Path) -> None:
     saved.write_bytes(saved.read_bytes()[:200])
     with warnings.catch_warnings(record=True) as told:
@@ -227,3 +234,24 @@ def test_without_arviz_the_extra_that_brings_it_is_named(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "arviz", None)  # as if it were not installed
     with pytest.raises(MissingExtraError, match=r"Posterior\.to_arviz needs 'arviz'.*polarbear-plugins\[pymc\]"):
         posterior().to_arviz()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of matplotlib, about ArviZ
+def test_the_figures_of_arviz_name_timepoints_and_algorithms() -> None:
+    arviz = pytest.importorskip("arviz")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("Agg")
+    data = posterior().to_arviz()
+    try:
+        at = {"coords": {"timepoint": data.posterior.timepoint.values[1]}}
+        for draw, options in (
+            (arviz.plot_forest, {}),
+            (arviz.plot_posterior, at),
+            (arviz.plot_pair, at),
+            (arviz.plot_trace, {**at, "compact": False}),
+        ):
+            drawn = np.ravel(draw(data, var_names=["rating"], **options))
+            texts = " ".join(text.get_text() for text in drawn[0].figure.findobj(pyplot.Text))
+            assert all(name in texts for name in posterior().algorithms), draw.__name__
+    finally:
+        pyplot.close("all")

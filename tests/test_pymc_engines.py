@@ -444,3 +444,18 @@ print([name for name in ("pymc", "nutpie", "pymc_extras", "pytensor", "arviz") i
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_sampler_that_was_interrupted_does_not_pass_for_one_that_finished() -> None:
+    arviz = pytest.importorskip("arviz")
+    whole = np.ones((2, 10))
+    padded = whole.copy()
+    padded[1, 7:] = np.nan
+    pymc_engines._check_finished(arviz.from_dict(posterior={"u": whole}), 10)
+    for trace in (
+        arviz.from_dict(posterior={"u": whole[:, :4]}),
+        arviz.from_dict(posterior={"u": padded}),
+        arviz.from_dict(sample_stats={"diverging": whole}),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            pymc_engines._check_finished(trace, 10)

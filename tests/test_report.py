@@ -231,6 +231,24 @@ def test_figures_have_a_text_for_those_who_cannot_see_them(html: str) -> None:
     assert "There are no figures" not in page.text
 
 
+@pytest.mark.skipif(not WITH_FIGURES, reason="needs the extra plots")
+def test_a_phone_shows_every_figure_without_scrolling_sideways(html: str) -> None:
+    [smallest] = re.findall(r"min-width: calc\(var\(--width\) \* ([.\d]+)px\)", html)
+    styles = [attributes["style"] for tag, attributes in Page(html).tags if tag == "svg"]
+    widths = [float(str(style).removeprefix("--width:")) * float(smallest) for style in styles]
+    assert max(widths) <= 390 - 2 * 16  # less the padding of the page
+
+
+def test_a_single_timepoint_has_one_preference_and_the_only_candidate_no_figure_of_its_value() -> None:
+    table = RankingTable.from_values([[[1.0, 2.0]]] * 40, algorithms=["good", "bad"], timepoints=[10])
+    page = Page(without_plugins(analyze(table, RaceSettings(seed=1, draws=500)), unit="evaluations"))
+    assert list(page.choices) == ["uniform"]
+    assert "timepoint 10 evaluations" in page.text
+    assert "treats timepoints as independent" not in page.text
+    labels = [str(attributes["aria-label"]) for tag, attributes in page.tags if tag == "svg"]
+    assert not [label for label in labels if "of those that are left" in label or "value of each" in label]
+
+
 def test_without_matplotlib_the_report_says_how_to_get_figures(
     raced: RaceResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from polarbear_plugins.integrations.optuna_sampler.sampler import RACE, PolarBea
 from polarbear_plugins.race_state import start_race
 from polarbear_plugins.rankings import RankingTable
 from polarbear_plugins.results import Failure, RaceResult, infer
+from polarbear_plugins.versions import installed_versions
 
 __all__ = ["LikelyBest", "likely_best", "race_result"]
 
@@ -59,7 +60,11 @@ def race_result(study: Any) -> RaceResult:
         stopped=progress.over or "interrupted",
         _posterior=infer(state, len(state.rounds) + 1),
         failures=tuple(Failure(*cell, f"{times} trials failed") for cell, times in look.given_up.items()),
-        about={"study": study.study_name, "candidates": {name: dict(look.parameters.get(name, {})) for name in names}},
+        about={
+            "versions": installed_versions(rules.settings.engine),
+            "study": study.study_name,
+            "candidates": {name: dict(look.parameters.get(name, {})) for name in names},
+        },
     )
 
 

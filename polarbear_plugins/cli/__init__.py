@@ -61,13 +61,15 @@ From data (CSV, IOHprofiler, Bayesmark ...):
 
 \b
 From a race:
-  polarbear race modcma-ssa ma-bbob --dimension 5 --budget 10000 --journal race.db
+  polarbear race modcma-ssa ma-bbob --dimension 5 --budget 10000 \\
+    --journal race.db
   polarbear select race.db --preference log-uniform
   polarbear report race.db -o race.html
 
 \b
 From Optuna (studies of several samplers, in a storage):
   polarbear analyze sqlite:///studies.db --output result.npz
+  (a race inside a study: race_result(study).report("race.html") in Python)
 
 \b
 Completion in the shell: add one of these to the file it starts from

@@ -9,9 +9,11 @@ from typing import Any
 import click
 import numpy as np
 
+from polarbear_plugins.cli.completion import complete_files
 from polarbear_plugins.cli.findings import show_result
 from polarbear_plugins.cli.options import key_values, parse_timepoints, settings_from, settings_options
 from polarbear_plugins.cli.output import console, json_option, print_json
+from polarbear_plugins.cli.progress import inferring, stoppable, working
 from polarbear_plugins.cli.sources import read_sources
 from polarbear_plugins.plugins import load_plugins
 from polarbear_plugins.rankings import Repetitions
@@ -21,9 +23,11 @@ from polarbear_plugins.win_shares import win_shares
 
 __all__ = ["analyze"]
 
+_FASTER = "Fewer --timepoints or --draws, --engine native and --prior dirichlet take less time."
 
-@click.command()
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+
+@click.command(short_help="Judge existing results as if they were a race.")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_files)
 @click.option(
     "-o",
     "--option",
@@ -67,11 +71,15 @@ def analyze(
     """
     plugins = load_plugins()
     wishes = key_values(options, "--option")
-    runs = read_sources(plugins, sources, wishes)
+    with working("reading"):
+        runs = read_sources(plugins, sources, wishes)
     wanted = parse_timepoints(timepoints)
     grid = default_timepoints(runs, wanted) if isinstance(wanted, int) else wanted
-    table = rank(runs, grid, repetitions, tolerance=tolerance)
-    result = analyze_table(table, settings_from(**settings), {"sources": list(sources), "options": wishes})
+    chosen = settings_from(**settings)
+    with working(f"ranking {len(runs):,} runs"):
+        table = rank(runs, grid, repetitions, tolerance=tolerance)
+    with stoppable(_FASTER), inferring(table, chosen):
+        result = analyze_table(table, chosen, {"sources": list(sources), "options": wishes})
     if output is not None:
         result.save(output)
     if as_json:

@@ -10,7 +10,7 @@ import click
 
 from polarbear_plugins.cli.findings import show_result
 from polarbear_plugins.cli.output import console, json_option, print_json
-from polarbear_plugins.cli.progress import ProgressView
+from polarbear_plugins.cli.progress import ProgressView, working
 from polarbear_plugins.report.page import check_replaceable, write_report
 from polarbear_plugins.runner import race as run_race
 from polarbear_plugins.settings import RaceSettings
@@ -35,7 +35,7 @@ _SYNTHETIC: dict[str, Any] = {
 }
 
 
-@click.command()
+@click.command(short_help="Race CMA-ES variants for under a minute, with a report.")
 @click.option(
     "-o",
     "--output",
@@ -70,7 +70,8 @@ def demo(output: Path, journal: Path | None, seed: int, workers: int | None, for
         result = run_race(**what, settings=settings, workers=workers, journal=journal, progress=view)
     unit = "evaluations" if real else ""
     title = "Demonstration: step-size adaptations of CMA-ES on MA-BBOB" if real else "Demonstration: known ratings"
-    write_report(result, output, title=title, unit=unit, force=force)
+    with working("writing the report"):
+        write_report(result, output, title=title, unit=unit, force=force)
     if as_json:
         print_json({"report": str(output), "real": real, **result.to_dict()})
         return

@@ -10,8 +10,10 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from polarbear_plugins.cli.completion import complete_files
 from polarbear_plugins.cli.options import key_values, parse_numbers
 from polarbear_plugins.cli.output import console, json_option, print_json, text_table
+from polarbear_plugins.cli.progress import stoppable, working
 from polarbear_plugins.cli.sources import read_runs
 from polarbear_plugins.criteria import (
     Indifference,
@@ -28,8 +30,8 @@ from polarbear_plugins.suite_depth import MOST_SETS, TOLERANCE, SuiteDepth, dept
 __all__ = ["depth"]
 
 
-@click.command()
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.command(short_help="Which test functions order optimizers as most do.")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_files)
 @click.option("--at", "timepoints", metavar="A,B,...", help="Read runs; criteria are the best values at timepoints.")
 @click.option("--targets", metavar="A,B,...", help="Read runs; criteria are the times to reach targets.")
 @click.option(
@@ -108,7 +110,8 @@ def depth(
     if timepoints is not None or targets is not None:
         if timepoints is not None and targets is not None:
             raise InvalidInputError("--at and --targets: give one of the two.")
-        runs = read_runs(sources, key_values(options, "--option"))
+        with working("reading"):
+            runs = read_runs(sources, key_values(options, "--option"))
         if timepoints is not None:
             frames = best_at_timepoints(runs, parse_numbers(timepoints, "--at"), statistic)
         else:
@@ -119,9 +122,13 @@ def depth(
         chosen = list(criteria) or None
         frames = read_criteria(sources[0], function, optimizer, chosen, separator=separator, decimal=decimal)
     orders = orders_of_functions(frames, maximize, indifferent=indifferent, missing=missing)
-    found = measure_depth(orders, **measure)
+    with stoppable("--samples 100000 draws some of the sets of orders."), working(f"depth of {len(orders)} orders"):
+        found = measure_depth(orders, **measure)
     shared = found.common(min(common, len(found.functions)))
-    changes = depth_changes(orders, without, **measure).drop(columns="depth") if without else None
+    changes = None
+    if without:
+        with working(f"depth without {', '.join(without)}"):
+            changes = depth_changes(orders, without, **measure).drop(columns="depth")
     if figure is not None:
         _draw(found, figure)
     if as_json:

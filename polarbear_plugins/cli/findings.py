@@ -5,14 +5,12 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from polarbear_plugins.cli.output import text_table
+from polarbear_plugins.cli.output import WIDE, text_table
 from polarbear_plugins.findings import amount, conclusion, mean_ratings, reasons
 from polarbear_plugins.results import RaceResult
 from polarbear_plugins.timepoints import few_places
 
 __all__ = ["show_result"]
-
-_WIDE = 120  # columns of a terminal, from which on the whole table fits
 
 
 def show_result(out: Console, result: RaceResult, unit: str = "") -> None:
@@ -21,7 +19,7 @@ def show_result(out: Console, result: RaceResult, unit: str = "") -> None:
         out.print(conclusion(result))
         return
     grid = result.timepoints
-    narrow = out.width < _WIDE
+    narrow = out.width < WIDE
     columns = sorted({0, grid.size - 1}) if narrow else few_places(grid.size)
     mean = mean_ratings(result.posterior)
     summary, why = result.summary(), reasons(result)

@@ -15,6 +15,7 @@ from polarbear_plugins.adapters.bayesmark.files import Fallbacks
 from polarbear_plugins.bootstrap import Bootstrap
 from polarbear_plugins.cli.options import parse_timepoints, settings_from, settings_options
 from polarbear_plugins.cli.output import console, json_option, print_json
+from polarbear_plugins.cli.progress import inferring, unless_stopped, working
 from polarbear_plugins.cli.scoreboard import show_fallbacks, show_instances, show_posterior, show_rankings, show_scores
 from polarbear_plugins.disagreements import Disagreement, find_disagreements
 from polarbear_plugins.errors import InvalidInputError
@@ -28,7 +29,7 @@ from polarbear_plugins.validation import FloatArray
 __all__ = ["leaderboard"]
 
 
-@click.command()
+@click.command(short_help="Bayesmark's scores beside the posterior.")
 @click.argument("database", metavar="DB", type=click.Path(path_type=Path))
 @click.option(
     "--objective",
@@ -87,9 +88,15 @@ def leaderboard(
     """
     wanted = parse_timepoints(timepoints)
     chosen = settings_from(**settings)
-    found = read_database(database)
-    scored = _score(found, objective, random or None, resamples, chosen.seed or 0)
-    result, ranked = (None, 0) if no_posterior else _judge(found, objective, time, wanted, studies, chosen)
+    with working("reading"):
+        found = read_database(database)
+    with working(f"scoring {len(found.studies):,} studies"):
+        scored = _score(found, objective, random or None, resamples, chosen.seed or 0)
+
+    def judge() -> tuple[RaceResult, int]:
+        return _judge(found, objective, time, wanted, studies, chosen)
+
+    result, ranked = (None if no_posterior else unless_stopped(judge, "the posterior")) or (None, 0)
     pairs: list[Disagreement] = []
     if scored.scores and scored.bootstrap and result:
         end = _at_the_end(found, result, objective, time, studies)
@@ -160,7 +167,9 @@ def _judge(
 ) -> tuple[RaceResult, int]:
     runs = [run for run in found.trajectories(objective, time) if not studies or run.seed < studies]
     grid = default_timepoints(runs, timepoints) if isinstance(timepoints, int) else timepoints
-    return analyze_table(rank(runs, grid), settings, {"sources": [str(found.folder)]}), len(runs)
+    table = rank(runs, grid)
+    with inferring(table, settings):
+        return analyze_table(table, settings, {"sources": [str(found.folder)]}), len(runs)
 
 
 def _at_the_end(found: Database, result: RaceResult, objective: str, time: str, studies: int) -> RaceResult:

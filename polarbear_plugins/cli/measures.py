@@ -14,9 +14,11 @@ from rich.text import Text
 
 from polarbear_plugins.anytime import ecdf, fixed_budget, fixed_target, hold_last_value, log_targets
 from polarbear_plugins.anytime_orders import Contradiction, Orders, find_contradictions, order_by_measures
+from polarbear_plugins.cli.completion import complete_files
 from polarbear_plugins.cli.findings import show_result
 from polarbear_plugins.cli.options import key_values, parse_numbers, parse_timepoints, settings_from, settings_options
 from polarbear_plugins.cli.output import console, json_option, print_json, text_table
+from polarbear_plugins.cli.progress import inferring, unless_stopped, working
 from polarbear_plugins.cli.sources import read_runs
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.results import RaceResult
@@ -35,8 +37,8 @@ __all__ = ["measures"]
 _MOST_PAIRS = 10
 
 
-@click.command()
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.command(short_help="AOCC, ECDF and fixed tables beside the posterior.")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_files)
 @click.option(
     "-o", "--option", "options", multiple=True, metavar="KEY=VALUE", help="An option for the adapter of the sources."
 )
@@ -82,7 +84,8 @@ def measures(
     wanted, chosen = parse_timepoints(timepoints), settings_from(**settings)
     given = None if budgets is None else as_timepoints(sorted(parse_numbers(budgets, "--budget")))
     goals = None if targets is None else parse_numbers(targets, "--targets")
-    runs = read_runs(sources, key_values(options, "--option"))
+    with working("reading"):
+        runs = read_runs(sources, key_values(options, "--option"))
     if hold and runs:
         runs = list(hold_last_value(runs, max(run.horizon for run in runs) if given is None else float(given[-1])))
     grid = default_timepoints(runs, wanted) if isinstance(wanted, int) else as_timepoints(wanted)
@@ -98,7 +101,13 @@ def measures(
     kept = [run for run in runs if run.instance in set(orders.instances) and run.horizon >= budget]
     values = fixed_budget(kept, spread)
     times = fixed_target(kept, log_targets(lower, upper, 6) if goals is None else goals, budget)
-    result = None if no_posterior else analyze_table(rank(runs, grid), chosen, {"sources": list(sources)})
+
+    def judge() -> RaceResult:
+        table = rank(runs, grid)
+        with inferring(table, chosen):
+            return analyze_table(table, chosen, {"sources": list(sources)})
+
+    result = None if no_posterior else unless_stopped(judge, "the posterior")
     pairs = [] if result is None else find_contradictions(orders, result.posterior, chosen.alpha)
     if as_json:
         print_json(

@@ -8,7 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
+from polarbear_plugins.cli.completion import complete_names
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.inference.fitting import BUILT_IN_ENGINES
+from polarbear_plugins.priors import BUILT_IN_PRIORS
 from polarbear_plugins.settings import RaceSettings
 
 __all__ = ["MOST_TIMEPOINTS", "key_values", "parse_numbers", "parse_timepoints", "settings_from", "settings_options"]
@@ -33,6 +36,7 @@ def settings_options(command: Command) -> Command:
         click.option(
             "--prior",
             default=_DEFAULTS.prior,
+            shell_complete=complete_names(BUILT_IN_PRIORS),
             show_default=True,
             help="dirichlet, hierarchical-dirichlet, gp, sparse-gp, hsgp, random-walk, bspline, or a plugin's.",
         ),
@@ -42,6 +46,7 @@ def settings_options(command: Command) -> Command:
         click.option(
             "--engine",
             default=_DEFAULTS.engine,
+            shell_complete=complete_names(BUILT_IN_ENGINES),
             show_default=True,
             help="native, or nuts, pathfinder, ... through PyMC.",
         ),

@@ -11,9 +11,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["console", "json_option", "print_json", "text_table"]
+__all__ = ["WIDE", "console", "json_option", "print_json", "text_table"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+WIDE = 120  # columns of a terminal, from which on whole tables fit
 
 
 def json_option(command: Command) -> Command:
@@ -26,9 +28,18 @@ def print_json(data: object) -> None:
     click.echo(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False))
 
 
+class _Terminal(Console):
+    """A console that breaks long lines between words, unless a word, such as a path, does not fit into a line."""
+
+    def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
+        if soft_wrap:
+            soft_wrap = any(len(word) > self.width for text in objects for word in str(text).split())
+        super().print(*objects, soft_wrap=soft_wrap, **options)
+
+
 def console() -> Console:
     """Make a console that neither colours nor cuts what is piped, and takes text from data as it is."""
-    out = Console(highlight=False, markup=False, emoji=False)
+    out = _Terminal(highlight=False, markup=False, emoji=False)
     return out if out.is_terminal else Console(highlight=False, markup=False, emoji=False, width=200)
 
 
@@ -36,5 +47,8 @@ def text_table(*columns: str) -> Table:
     """Make an empty table in the style of this command."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        table.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
+        # A name that is cut may be anyone's.
+        table.add_column(
+            column.removeprefix(">"), justify="right" if column.startswith(">") else "left", overflow="fold"
+        )
     return table

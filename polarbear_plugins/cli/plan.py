@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from polarbear_plugins.cli.output import console, json_option, print_json, text_table
+from polarbear_plugins.cli.progress import working
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.replay import load_result
 from polarbear_plugins.sample_size import (
@@ -25,7 +26,7 @@ _ALPHA = 0.05
 _CURVE = 10  # rows of a power curve that people read
 
 
-@click.command()
+@click.command(short_help="How many instances an experiment takes.")
 @click.argument("result", type=click.Path(path_type=Path), required=False)
 @click.option("--effect", type=float, help="The smallest effect that matters, in standard deviations of differences.")
 @click.option("--difference", type=float, help="The same in the units of the measure; needs --deviation.")
@@ -67,7 +68,8 @@ def plan(
 
 def _forecast(path: Path, simulations: int | None, seed: int, as_json: bool) -> None:
     result = load_result(path)
-    found = result.outlook(simulations, seed)
+    with working("simulating how the race may go on"):
+        found = result.outlook(simulations, seed)
     pairs = result.open_pairs
     if as_json:
         print_json(

@@ -8,14 +8,14 @@ from dataclasses import asdict
 import click
 from rich.text import Text
 
-from polarbear_plugins.cli.output import console, json_option, print_json, text_table
+from polarbear_plugins.cli.output import WIDE, console, json_option, print_json, text_table
 from polarbear_plugins.errors import PluginWarning
 from polarbear_plugins.plugins import load_plugins
 
 __all__ = ["plugins"]
 
 
-@click.command()
+@click.command(short_help="What is installed, and what failed.")
 @json_option
 def plugins(as_json: bool) -> None:
     """List the installed plugins, what each provides, and what failed and why."""
@@ -25,13 +25,18 @@ def plugins(as_json: bool) -> None:
     if as_json:
         print_json({"installed": [asdict(p) for p in found.installed], "failed": [asdict(p) for p in found.failed]})
         return
-    table = text_table("plugin", "from", "provides", "what it says")
+    out = console()
+    narrow = out.width < WIDE
+    table = text_table("plugin", *([] if narrow else ["from"]), "provides", "what it says")
     for plugin in found.installed:
         for row, (hook, says) in enumerate(sorted(plugin.hooks.items())):
             name, origin = (plugin.name, plugin.distribution) if row == 0 else ("", "")
-            table.add_row(Text(name), Text(origin), Text(hook.removeprefix("polarbear_")), Text(says))
-    out = console()
+            cells = [name, *([] if narrow else [origin]), hook.removeprefix("polarbear_"), says]
+            table.add_row(*map(Text, cells))
     out.print(table)
+    if narrow:
+        origins = sorted({plugin.distribution for plugin in found.installed if plugin.distribution})
+        out.print(f"from {', '.join(origins)}", soft_wrap=True)
     for failure in found.failed:
         origin = f" of {failure.distribution}" if failure.distribution else ""
         out.print(f"failed: {failure.name}{origin} ({failure.module}): {failure.reason}", style="red", soft_wrap=True)

@@ -1,20 +1,66 @@
-"""Live progress of a race, for people at a terminal."""
+"""Live progress, for people at a terminal."""
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
+import click
 from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from polarbear_plugins.cli.output import WIDE
 from polarbear_plugins.open_race import Progress
 from polarbear_plugins.outlook import outlook
+from polarbear_plugins.rankings import RankingTable
+from polarbear_plugins.settings import RaceSettings
 
-__all__ = ["ProgressView"]
+__all__ = ["ProgressView", "inferring", "stoppable", "unless_stopped", "working"]
+
+Made = TypeVar("Made")
 
 _SIMULATIONS = 40  # a median needs no more, and rounds may be short
+
+
+@contextlib.contextmanager
+def working(text: str) -> Iterator[None]:
+    """Say what is going on and since when, while it lasts; silent unless standard error is a terminal."""
+    shown = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Bar(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
+        bar.add_task(text, total=None)
+        yield
+
+
+def unless_stopped(make: Callable[[], Made], what: str) -> Made | None:
+    """Carry out what the rest can do without: ctrl-C ends it, with a note, and the command goes on."""
+    try:
+        return make()
+    except KeyboardInterrupt:
+        click.echo(f"Note: stopped before {what} was there; this is the rest.", err=True)
+        return None
+
+
+@contextlib.contextmanager
+def stoppable(advice: str) -> Iterator[None]:
+    """Say what would take less time, if ctrl-C ends what nothing is known without."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(f"Note: stopped before anything was known. {advice}", err=True)
+        raise
+
+
+def inferring(table: RankingTable, settings: RaceSettings) -> contextlib.AbstractContextManager[None]:
+    """Say that a posterior is being computed, of how much and by what."""
+    return working(
+        f"inferring ratings of {len(table.algorithms)} algorithms at {table.timepoints.size} timepoints: prior "
+        f"{settings.prior}, engine {settings.engine}"
+    )
 
 
 class ProgressView:
@@ -28,7 +74,7 @@ class ProgressView:
         self._bar = Bar(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),
-            TextColumn("{task.completed}/{task.total} runs · {task.fields[left]}", markup=False),
+            TextColumn("{task.completed}/{task.total} runs{task.fields[left]}", markup=False),
             console=self._console,
             transient=True,
             disable=not self._console.is_terminal,
@@ -55,11 +101,13 @@ class ProgressView:
         if not progress.planned:
             self._round_finished(progress)
             return
-        share = f" · {state.cost / state.full_cost:.0%} of full cost" if state.full_cost else ""
+        wide = self._console.width >= WIDE
+        batch = f" · batch {state.batch}" if wide else ""
+        share = f" · {state.cost / state.full_cost:.0%} of full cost" if state.full_cost and wide else ""
         failed = f" · {progress.failed} failed" if progress.failed else ""
         text = (
-            f"round {len(state.rounds) + 1} · batch {state.batch} · {len(state.pareto_set)} of "
-            f"{len(state.algorithms)} in · {state.resolved_share:.0%} settled{share}{failed}"
+            f"round {len(state.rounds) + 1}{batch} · {len(state.pareto_set)} of {len(state.algorithms)} in · "
+            f"{state.resolved_share:.0%} settled{share}{failed}"
         )
         if self._task is None:
             self._task = self._bar.add_task(text, total=progress.planned, left=self._left)
@@ -85,7 +133,7 @@ class ProgressView:
         if cost is None:
             return ""
         seconds = cost * (time.monotonic() - self._began) / spent
-        return f"about {_duration(seconds)} left"
+        return f" · about {_duration(seconds)} left"
 
 
 def _duration(seconds: float) -> str:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from polarbear_plugins.cli.completion import complete_registered
 from polarbear_plugins.cli.findings import show_result
 from polarbear_plugins.cli.options import key_values, parse_timepoints, settings_from, settings_options
 from polarbear_plugins.cli.output import console, json_option, print_json
@@ -53,9 +54,9 @@ def _execution_options(command: Command) -> Command:
     return command
 
 
-@click.command()
-@click.argument("portfolio")
-@click.argument("suite")
+@click.command(short_help="Race a portfolio on a suite until every pair is settled.")
+@click.argument("portfolio", shell_complete=complete_registered("polarbear_portfolio"))
+@click.argument("suite", shell_complete=complete_registered("polarbear_suite"))
 @click.option("--budget", type=float, help="How far a run goes: the last timepoint.  [default: the suite's, if any]")
 @click.option(
     "--timepoints",
@@ -136,7 +137,7 @@ def race(
     _present(result, as_json, (journal, output, ioh_output))
 
 
-@click.command()
+@click.command(short_help="Go on with the race in a journal.")
 @click.argument("journal", type=click.Path(path_type=Path))
 @_execution_options
 def resume(

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from polarbear_plugins.cli.output import console, json_option, print_json
+from polarbear_plugins.cli.progress import working
 from polarbear_plugins.findings import conclusion
 from polarbear_plugins.replay import load_result
 from polarbear_plugins.report import write_report
@@ -14,7 +15,7 @@ from polarbear_plugins.report import write_report
 __all__ = ["report"]
 
 
-@click.command()
+@click.command(short_help="Write one HTML page about a result.")
 @click.argument("result", type=click.Path(path_type=Path))
 @click.option(
     "-o",
@@ -33,7 +34,8 @@ def report(result: Path, output: Path | None, title: str | None, unit: str, forc
     nothing else: it can be mailed, printed and opened without a network. Figures need the extra plots.
     """
     found = load_result(result)
-    written = write_report(found, output or result.with_suffix(".html"), title=title, unit=unit, force=force)
+    with working("writing the report"):
+        written = write_report(found, output or result.with_suffix(".html"), title=title, unit=unit, force=force)
     says = conclusion(found, unit)
     if as_json:
         print_json({"report": str(written), "bytes": written.stat().st_size, "conclusion": says})

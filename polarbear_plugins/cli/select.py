@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.text import Text
 
+from polarbear_plugins.cli.completion import complete_names
 from polarbear_plugins.cli.output import console, json_option, print_json, text_table
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.portfolios import PortfolioChoice, select_portfolio
@@ -22,11 +23,12 @@ __all__ = ["select"]
 _MOST_ROWS = 20
 
 
-@click.command()
+@click.command(short_help="Choose an algorithm or a portfolio from a result.")
 @click.argument("result", type=click.Path(path_type=Path))
 @click.option(
     "--preference",
     default="uniform",
+    shell_complete=complete_names(("uniform", "log-uniform", "final", "worst")),
     show_default=True,
     help="What the later budget may be: uniform, log-uniform, final, worst, a weight for each timepoint (1,2,...), or "
     "a distribution of scipy.stats with its parameters (lognorm:0.5,0,90).",
@@ -34,6 +36,7 @@ _MOST_ROWS = 20
 @click.option(
     "--risk",
     default="expected",
+    shell_complete=complete_names(("expected", "best", "quantile:0.05")),
     show_default=True,
     help="What counts: expected, best (the probability of being best), or a quantile (quantile:0.05).",
 )

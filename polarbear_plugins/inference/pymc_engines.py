@@ -94,6 +94,7 @@ def nuts(
                 progressbar=progress,
                 compute_convergence_checks=False,  # done below
             )
+    _check_finished(trace, how["draws"])
     points = {name: _in_turn(np.asarray(trace.posterior[name])) for name in layout(model)}
     utilities, hyperparameters = convert(task, points)
     divergences = int(np.asarray(trace.sample_stats["diverging"]).sum())
@@ -112,6 +113,17 @@ def nuts(
             divergences=divergences,
         ),
     )
+
+
+def _check_finished(trace: Any, draws: int) -> None:
+    """Pass ctrl-C on: both samplers take it for themselves and return what they have by then."""
+    posterior = getattr(trace, "posterior", None)
+    if (
+        posterior is None
+        or posterior.sizes.get("draw", 0) < draws
+        or any(np.isnan(np.asarray(values)).any() for values in posterior.data_vars.values())
+    ):
+        raise KeyboardInterrupt
 
 
 def pathfinder(task: Task, *, paths: int = 4, jitter: float = 0.5, progress: bool = False) -> Draws:

@@ -101,7 +101,9 @@ def plot_wins(posterior: Posterior, *, timepoint: float | None = None, ax: Axes 
     order = np.argsort(-np.exp(logs).mean(axis=0), kind="stable")
     names, logs = [posterior.algorithms[column] for column in order], logs[:, order]
     size = 1.9 + 0.42 * len(names)
-    ax = new_axes(ax, "plot_wins", width=size + 1.4, height=size)
+    # Below this a name has no room under its column.
+    narrow = max(4.8, 1.6 + 0.2 * len(names))
+    ax = new_axes(ax, "plot_wins", width=size + 1.4, height=size, narrow_width=narrow)
     wins, sure = _wins(logs)
     shown = np.where(np.eye(len(names), dtype=bool), np.nan, wins)
     image = ax.imshow(shown, cmap=diverging(), vmin=0, vmax=1, aspect="auto")

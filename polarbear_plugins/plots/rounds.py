@@ -142,7 +142,7 @@ def plot_allocation(result: RaceResult, *, ax: Axes | None = None) -> Axes:
     bar.set_ticks(ticks, labels=[f"{tick:,}" for tick in ticks])
     bar.minorticks_off()
     share = result.cost / result.full_cost
-    ax.set_title(f"Where the budget went: {share * 100:.0f} % of the full cost (eliminated in grey)", fontsize=10)
+    ax.set_title(f"Where the budget went: {share * 100:.0f} % of the full cost\n(eliminated in grey)", fontsize=10)
     return ax
 
 

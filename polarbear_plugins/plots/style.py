@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +35,7 @@ __all__ = [
     "log_spaced",
     "marker",
     "names_of",
+    "narrow_figures",
     "new_axes",
     "room",
     "show_time",
@@ -60,6 +63,8 @@ _MARKERS = ("o", "s", "^", "v")
 _HATCHES = ("", "////", "....", "xxxx")
 _LINE = 22  # characters, before a name is broken
 _SMALL = 8.0
+_NARROW = 4.8  # inches
+_narrow: ContextVar[bool] = ContextVar("narrow", default=False)
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
@@ -112,10 +117,23 @@ def _nth(kinds: Sequence[Any], name: str, colour: Mapping[str, str]) -> Any:
     return kinds[list(colour).index(name) // _SOLID % len(kinds)]
 
 
-def new_axes(ax: Axes | None, who: str, *, width: float = 7.0, height: float = 4.0) -> Axes:
+@contextlib.contextmanager
+def narrow_figures() -> Iterator[None]:
+    """Draw figures that a phone can show without scrolling sideways: narrow, with the legend below the axes."""
+    token = _narrow.set(True)
+    try:
+        yield
+    finally:
+        _narrow.reset(token)
+
+
+def new_axes(
+    ax: Axes | None, who: str, *, width: float = 7.0, height: float = 4.0, narrow_width: float = _NARROW
+) -> Axes:
     """Given axes, or those of a new figure of that size in inches that makes room for what stands around them."""
     module = require("matplotlib.figure", extra="plots", who=who)
     if ax is None:
+        width = min(width, narrow_width) if _narrow.get() else width
         ax = module.Figure(figsize=(width, height), dpi=110, layout="constrained").subplots()
     elif not isinstance(ax, require("matplotlib.axes", extra="plots", who=who).Axes):
         raise InvalidInputError(f"{who}: ax must be Axes of matplotlib, got {short(ax)}.")
@@ -188,6 +206,9 @@ def legend(ax: Axes, entries: Iterable[tuple[Any, str]], *, aside: float = 8.0) 
     """Put a legend so many points to the right of the axes, where it covers nothing; texts are shown as they are."""
     moved = require("matplotlib.transforms", extra="plots", who="A figure").ScaledTranslation
     handles, labels = zip(*entries, strict=True)
+    if _narrow.get():
+        _legend_below(ax, handles, labels)
+        return
     # matplotlib would leave out names that begin with an underscore: texts are set when the legend is there.
     box = ax.legend(
         handles,
@@ -200,6 +221,32 @@ def legend(ax: Axes, entries: Iterable[tuple[Any, str]], *, aside: float = 8.0) 
         fontsize=_SMALL,
         handlelength=2.6,
     )
+    _write_labels(box, labels)
+
+
+def _legend_below(ax: Axes, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    """Put the legend below, in as many columns as fit, and make the figure as much higher."""
+    figure = ax.figure
+    for columns in range(min(4, len(handles)), 0, -1):
+        box = figure.legend(
+            handles,
+            ["-"] * len(handles),
+            loc="outside lower center",
+            ncols=columns,
+            frameon=False,
+            fontsize=_SMALL,
+            handlelength=2.6,
+            columnspacing=1.5,
+        )
+        _write_labels(box, labels)
+        size = box.get_window_extent()
+        if size.width <= figure.bbox.width or columns == 1:
+            break
+        box.remove()
+    figure.set_figheight(figure.get_figheight() + size.height / figure.dpi)
+
+
+def _write_labels(box: Any, labels: Sequence[str]) -> None:
     for text, label in zip(box.get_texts(), labels, strict=True):
         text.set_parse_math(False)
         text.set_text(broken(label, _LINE))

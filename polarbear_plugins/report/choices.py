@@ -26,6 +26,8 @@ def preferences_of(result: RaceResult, unit: str = "") -> dict[str, tuple[str, P
     """Preferences of the control, by the key that stands in links: what each says, and what ``select`` takes."""
     grid = result.timepoints
     unit = f" {unit}" if unit else ""
+    if grid.size == 1:  # all preferences are the same
+        return {"uniform": (f"the only timepoint, {grid[0]:,.5g}{unit}", "uniform")}
     found: dict[str, tuple[str, PreferenceLike]] = {
         "uniform": (f"uniform: any budget from {grid[0]:,.5g} to {grid[-1]:,.5g}{unit} alike", "uniform"),
     }
@@ -63,7 +65,7 @@ def selection_section(result: RaceResult, choices: dict[str, dict[str, dict[str,
     )
     note = (
         ""
-        if result.posterior.joint
+        if result.posterior.joint or result.timepoints.size == 1
         else f"<p>The prior {text(result.settings.prior)} treats timepoints as independent: a value over several of "
         "them then varies as little as that model implies, so the intervals, P(best) and the quantiles are too sure of "
         "themselves. Means are not affected; a temporal prior such as bspline is the better ground for the rest.</p>"

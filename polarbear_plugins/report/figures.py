@@ -12,6 +12,7 @@ from polarbear_plugins import plots
 from polarbear_plugins.errors import MissingExtraError
 from polarbear_plugins.extras import require
 from polarbear_plugins.markup import Markup, text
+from polarbear_plugins.plots.style import narrow_figures
 from polarbear_plugins.preferences import PreferenceLike
 from polarbear_plugins.results import RaceResult
 
@@ -56,7 +57,9 @@ class Figures:
         )
 
     def timeline(self) -> Markup:
-        """Who is best when."""
+        """Who is best when; nothing where one is left, who is."""
+        if len(self._result.pareto_set) == 1:
+            return Markup("")
         return self._drawn(
             "timeline",
             "The probability that nobody of those that are left has a higher rating, over time.",
@@ -94,6 +97,8 @@ class Figures:
     def values(self, preferences: Mapping[str, tuple[str, PreferenceLike]]) -> Markup:
         """Posterior of the values, a figure for each preference; only the first is shown without the script."""
         found = ""
+        if len(self._result.pareto_set) == 1:  # the value of the only candidate is 1
+            return Markup(found)
         for place, (key, (says, preference)) in enumerate(preferences.items()):
             figure = self._drawn(
                 f"values-{place}",
@@ -115,7 +120,7 @@ class Figures:
             return Markup("")
         matplotlib = require("matplotlib", extra="plots", who="A figure")
         file = io.StringIO()
-        with matplotlib.rc_context(_LOOK), warnings.catch_warnings():
+        with matplotlib.rc_context(_LOOK), narrow_figures(), warnings.catch_warnings():
             # A sign that is not in matplotlib's own font is in one of the reader's.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             ax = draw()
@@ -139,4 +144,5 @@ def _inline(svg: str, name: str, says: str) -> str:
         return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", tag[0])
 
     rest = re.sub(r"<[^>]+>", renamed, rest)  # tags only: a text may look like anything
-    return f'<svg viewBox="{box}" role="img" aria-label="{text(says)}">{rest.strip()}'
+    width = float(box.split()[2])
+    return f'<svg viewBox="{box}" style="--width:{width:.0f}" role="img" aria-label="{text(says)}">{rest.strip()}'

@@ -153,9 +153,12 @@ def _findings(result: RaceResult, figures: Figures, unit: str) -> tuple[list[tup
 def _subtitle(result: RaceResult, unit: str) -> str:
     grid, settings = result.timepoints, result.settings
     unit = f" {unit}" if unit else ""
+    times = (
+        f"{grid.size} timepoints {grid[0]:,.5g} to {grid[-1]:,.5g}" if grid.size > 1 else f"timepoint {grid[0]:,.5g}"
+    )
     return (
-        f"{len(result.algorithms)} algorithms · {len(result.state.table.instances):,} instances · {grid.size} "
-        f"timepoints {grid[0]:,.5g} to {grid[-1]:,.5g}{unit} · alpha {settings.alpha:g} · epsilon "
+        f"{len(result.algorithms)} algorithms · {len(result.state.table.instances):,} instances · {times}{unit} · "
+        f"alpha {settings.alpha:g} · epsilon "
         f"{settings.epsilon:g} · seed {settings.seed}"
     )
 

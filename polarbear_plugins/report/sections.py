@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping
 from dataclasses import fields
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -15,11 +13,11 @@ from polarbear_plugins.markup import Markup, definitions, html_table, text
 from polarbear_plugins.report.commands import how_to_repeat
 from polarbear_plugins.results import RaceResult
 from polarbear_plugins.timepoints import spans
+from polarbear_plugins.versions import installed_versions, versions_text
 
 __all__ = ["algorithms", "budgets", "diagnostics", "open_questions", "repeat", "rounds"]
 
 _MOST_ROWS = 60
-_WITH_WHAT = ("numpy", "scipy")
 _MEANS = {
     "k_hat": "Pareto shape of the importance weights, the worst one: up to 0.5 is fine, above 0.7 needs moves",
     "effective_draws": "what the draws are worth in independent ones, the worst over timepoints",
@@ -137,7 +135,7 @@ def repeat(result: RaceResult) -> Markup:
     says, command = how_to_repeat(result)
     settings, about, grid = result.settings, result.about, result.timepoints
     pairs: list[tuple[object, object]] = [
-        ("timepoints", f"{grid.size} from {grid[0]:,.6g} to {grid[-1]:,.6g}"),
+        ("timepoints", f"{grid.size} from {grid[0]:,.6g} to {grid[-1]:,.6g}" if grid.size > 1 else f"{grid[0]:,.6g}"),
         ("instances", f"{len(result.state.table.instances):,} in {len(result.state.table):,} rows"),
         ("repetitions", result.state.table.repetitions),
     ]
@@ -149,10 +147,16 @@ def repeat(result: RaceResult) -> Markup:
             value = ", ".join(f"{key}={option}" for key, option in value.items())
         if value is not None:
             pairs.append((name.replace("_", " "), f"{value:,.6g}" if isinstance(value, float) else value))
-    made_with = about.get("version") or "not recorded"
-    here = [f"polarbear-plugins {version('polarbear-plugins')}", f"Python {platform.python_version()}"]
-    here += [f"{name} {version(name)}" for name in _WITH_WHAT]
-    pairs += [("run with polarbear-plugins", made_with), ("this page was written with", ", ".join(here))]
+    made_with, later = about.get("versions"), about.get("resumed_with")
+    if isinstance(made_with, Mapping):
+        pairs.append(("run with", versions_text(made_with)))
+    else:  # by a version that did not note the others
+        pairs.append(("run with polarbear-plugins", about.get("version") or "not recorded"))
+    if isinstance(later, Mapping):
+        pairs.append(("gone on with", versions_text(later)))
+    here = installed_versions(settings.engine)
+    if here != made_with:
+        pairs.append(("this page was written with", versions_text(here)))
     return Markup(f"<p>{text(says)}</p><pre>{text(command)}</pre>{definitions(pairs)}")
 
 
@@ -205,8 +209,10 @@ def _failures(result: RaceResult) -> str:
 
 def _named(name: str, colours: Mapping[str, str]) -> Markup:
     colour = colours.get(name)
-    swatch = "" if colour is None else f'<span class="swatch" style="background:{text(colour)}"></span>'
-    return Markup(f"{swatch}{text(name)}")
+    if colour is None:
+        return text(name)
+    # A picture behind the name, so that no line breaks between the two.
+    return Markup(f'<span class="swatch" style="--tone:{text(colour)}">{text(name)}</span>')
 
 
 def _wide(table: str) -> Markup:

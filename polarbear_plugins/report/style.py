@@ -28,11 +28,12 @@ th, td { padding: .3rem .7rem .3rem 0; text-align: left; vertical-align: top; bo
 td { max-width: 26rem; overflow-wrap: break-word; }
 th { color: var(--quiet); font-weight: 600; white-space: nowrap; }
 td + td { min-width: 3.5rem; } td.long { min-width: 10rem; } td[style] { white-space: nowrap; }
-.swatch { display: inline-block; width: .7em; height: .7em; border-radius: 2px; margin-right: .4em; }
+.swatch { padding-left: 1.1em; background: linear-gradient(var(--tone), var(--tone)) 0 .3em / .7em .7em no-repeat; }
 dl { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: .2rem 1rem; margin: .5rem 0; }
 dt { color: var(--quiet); } dd { margin: 0; }
 pre { background: #f5f7f9; padding: .75rem 1rem; overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; }
-figure { margin: 1rem 0; } .wide > svg { display: block; width: 100%; min-width: 28rem; height: auto; }
+figure { margin: 1rem 0; } .wide > svg { display: block; width: 100%; height: auto;
+  min-width: calc(var(--width) * .8px); max-width: calc(var(--width) * 1.7px); }
 .control { display: flex; flex-wrap: wrap; gap: .5rem 1.5rem; margin: .75rem 0; }
 .control[hidden], figure[hidden] { display: none; }
 .control label { display: flex; flex-direction: column; font-size: .9rem; color: var(--quiet); max-width: 100%; }
@@ -42,6 +43,8 @@ footer { padding-top: 2rem; padding-bottom: 2rem; }
 @media (max-width: 40rem) {
   dl { grid-template-columns: minmax(6rem, 9rem) 1fr; }
   th { white-space: normal; vertical-align: bottom; }
+  table { font-size: .85rem; } th, td { padding-right: .45rem; } td + td { min-width: 2.2rem; }
+  td { overflow-wrap: anywhere; } td:not([style]) { min-width: 4.2rem; } td.long { min-width: 8rem; }
   .conclusion { font-size: 1rem; }
 }
 @media print {

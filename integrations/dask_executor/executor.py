@@ -63,7 +63,7 @@ class DaskExecutor(RunExecutor):
         distributed = require("distributed", extra="dask", who=_WHO)
         if not isinstance(client, distributed.Client) or client.asynchronous:
             raise InvalidInputError(
-                f"DaskExecutor needs a client of distributed that is not asynchronous, got {client!r}."
+                f"DaskExecutor needs a distributed.Client that is not asynchronous, got {client!r}."
             )
         self._client = client
         self._belongings = belongings

@@ -58,7 +58,7 @@ class _Children:
         # Dask's workers may have no children as long as they are what multiprocessing calls a daemon.
         if multiprocessing.current_process().daemon:
             multiprocessing.current_process().daemon = False
-        self.processes = LocalProcesses(count, timeout)
+        self.processes = LocalProcesses(count, timeout, with_main=False)
         self.busy = 0
         self.used = time.monotonic()
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import queue
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field
@@ -117,9 +118,10 @@ class DaskExecutor(RunExecutor):
         if self._lost is None:
             with contextlib.suppress(Exception):  # who is gone has no children any more
                 self._client.run(end_children, self._name, on_error="ignore")
-        for thing in self._belongings:
-            with contextlib.suppress(Exception):  # a scheduler that is lost cannot be told
-                thing.close()
+        with _quiet(self._lost is not None):
+            for thing in self._belongings:
+                with contextlib.suppress(Exception):  # a scheduler that is lost cannot be told
+                    thing.close()
 
     def _begin(self, job: _Job) -> Future[Any]:
         if self._closing:
@@ -154,7 +156,7 @@ class DaskExecutor(RunExecutor):
         except self._killed as problem:
             self._settle(job, problem=ProcessDiedError(f"worker after worker died that it was sent to ({problem})"))
         except asyncio.CancelledError:
-            self._settle(job, problem=self._lost or SchedulerLostError("it was cancelled"))
+            self._settle(job, problem=self._lost or SchedulerLostError("its event loop has ended"))
         except Exception as problem:
             self._settle(job, problem=problem)
         finally:
@@ -171,7 +173,7 @@ class DaskExecutor(RunExecutor):
                 result = await self._result(future, fit)
             except CancelledError:
                 if self._client.status != "running":
-                    raise SchedulerLostError(f"the scheduler at {self._where} is gone") from None
+                    raise self._lose("is gone") from None
                 await asyncio.sleep(_TICK)  # somebody restarted the cluster
                 continue
             except ModuleNotFoundError as problem:
@@ -188,13 +190,16 @@ class DaskExecutor(RunExecutor):
     async def _result(self, future: Any, fit: Collection[str] | None) -> Any:
         """Wait for a call; ``None`` as soon as all workers that may do it are gone."""
         gathering = asyncio.ensure_future(self._client.gather(future, asynchronous=True))
+        # How it ends may interest nobody any more, and asyncio complains about what nobody looked at.
+        gathering.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         try:
             while not (await asyncio.wait({gathering}, timeout=_TICK if fit else None))[0]:
                 if fit and self._workers.isdisjoint(fit):
                     return None
             return gathering.result()
         finally:
-            gathering.cancel()
+            if not gathering.done():
+                future.release()  # which ends the gathering, too
 
     async def _watch(self) -> None:
         alone = answered = time.monotonic()
@@ -205,7 +210,7 @@ class DaskExecutor(RunExecutor):
                 answered = time.monotonic()
             except Exception:
                 if time.monotonic() - answered > _GIVEN_UP and not self._closing:
-                    self._lose(f"the scheduler at {self._where} has not answered for {_GIVEN_UP:g} s")
+                    self._lose(f"has not answered for {_GIVEN_UP:g} s")
                 continue
             if self._workers or not self._jobs:
                 alone = time.monotonic()
@@ -257,11 +262,13 @@ class DaskExecutor(RunExecutor):
             self._told.add(key)
             self._news.put(text)
 
-    def _lose(self, reason: str) -> None:
-        self._lost = SchedulerLostError(reason)
-        for job in list(self._jobs):
-            if job.task is not None:
-                job.task.cancel()
+    def _lose(self, how: str) -> SchedulerLostError:
+        if self._lost is None:
+            self._lost = SchedulerLostError(f"the scheduler at {self._where} {how}")
+            for job in self._jobs:
+                if job.task is not None:
+                    job.task.cancel()
+        return self._lost
 
     @staticmethod
     def _settle(job: _Job, result: object = None, problem: Exception | None = None) -> None:
@@ -301,3 +308,16 @@ def start_local(workers: int, threads: int) -> DaskExecutor:
     )
     client = distributed.Client(cluster, set_as_default=False)
     return DaskExecutor(client, [client, cluster])
+
+
+@contextlib.contextmanager
+def _quiet(wanted: bool) -> Iterator[None]:
+    """Keep Dask from telling at length that it cannot say goodbye to a scheduler that is lost."""
+    logger = logging.getLogger("distributed.client")
+    before = logger.level
+    if wanted:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

@@ -66,7 +66,7 @@ class DaskExecutor(RunExecutor):
             raise InvalidInputError(
                 f"DaskExecutor needs a distributed.Client that is not asynchronous, got {client!r}."
             )
-        self._client = client
+        self.client = client
         self._belongings = belongings
         self._killed: type[Exception] = distributed.KilledWorker
         self._name = uuid.uuid4().hex
@@ -117,7 +117,7 @@ class DaskExecutor(RunExecutor):
             wait_for(waiting)
         if self._lost is None:
             with contextlib.suppress(Exception):  # who is gone has no children any more
-                self._client.run(end_children, self._name, on_error="ignore")
+                self.client.run(end_children, self._name, on_error="ignore")
         with _quiet(self._lost is not None):
             for thing in self._belongings:
                 with contextlib.suppress(Exception):  # a scheduler that is lost cannot be told
@@ -129,12 +129,12 @@ class DaskExecutor(RunExecutor):
         if self._lost is not None:
             raise self._lost
         job.answer.add_done_callback(lambda answer: self._forget(job) if answer.cancelled() else None)
-        self._client.loop.add_callback(self._start, job)
+        self.client.loop.add_callback(self._start, job)
         return job.answer
 
     def _forget(self, job: _Job) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            self._client.loop.add_callback(lambda: job.task.cancel() if job.task is not None else None)
+            self.client.loop.add_callback(lambda: job.task.cancel() if job.task is not None else None)
 
     def _start(self, job: _Job) -> None:
         if self._lost is not None:
@@ -168,11 +168,11 @@ class DaskExecutor(RunExecutor):
             fit = self._fit() if job.request is not None and self._refused else None
             if fit is not None and not fit and self._workers:
                 raise self._unfit()
-            future = self._client.submit(job.function, *job.arguments, **job.keywords, pure=False, workers=fit or None)
+            future = self.client.submit(job.function, *job.arguments, **job.keywords, pure=False, workers=fit or None)
             try:
                 result = await self._result(future, fit)
             except CancelledError:
-                if self._client.status != "running":
+                if self.client.status != "running":
                     raise self._lose("is gone") from None
                 await asyncio.sleep(_TICK)  # somebody restarted the cluster
                 continue
@@ -189,7 +189,7 @@ class DaskExecutor(RunExecutor):
 
     async def _result(self, future: Any, fit: Collection[str] | None) -> Any:
         """Wait for a call; ``None`` as soon as all workers that may do it are gone."""
-        gathering = asyncio.ensure_future(self._client.gather(future, asynchronous=True))
+        gathering = asyncio.ensure_future(self.client.gather(future, asynchronous=True))
         # How it ends may interest nobody any more, and asyncio complains about what nobody looked at.
         gathering.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         try:
@@ -220,12 +220,12 @@ class DaskExecutor(RunExecutor):
 
     async def _look(self, again: bool = False) -> None:
         """See who is there, and ask newcomers for their versions."""
-        before, self._workers = self._workers, set(await self._client.scheduler.ncores())
+        before, self._workers = self._workers, set(await self.client.scheduler.ncores())
         self._refused = {worker: reason for worker, reason in self._refused.items() if worker in self._workers}
         newcomers = list(self._workers if again else self._workers - before)
         if not newcomers:
             return
-        asking = self._client.run(present, workers=newcomers, on_error="return", asynchronous=True)
+        asking = self.client.run(present, workers=newcomers, on_error="return", asynchronous=True)
         try:
             found = await asyncio.wait_for(asking, _ASKING)
         except TimeoutError:

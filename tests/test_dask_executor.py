@@ -76,6 +76,7 @@ def crashes(problem, horizon, seed):
 
 
 def hangs(problem, horizon, seed):
+    (HERE / "hanging").touch()
     while True:
         time.sleep(600)
 
@@ -352,6 +353,26 @@ def test_runs_that_raise_crash_or_hang_fail_as_in_local_processes_and_free_their
         locally = race(portfolio, ["p0"], TIMES, settings, workers=1, run_timeout=1.0)
     same(found, locally)
     assert len(found.failures) == 3
+
+
+def test_ctrl_c_ends_the_runs_under_way_and_frees_their_worker(cluster: Cluster) -> None:
+    import dask_algorithms
+
+    (cluster.folder / "hanging").unlink(missing_ok=True)
+
+    def interrupt(progress: Progress) -> None:
+        if progress.done:
+            while not (cluster.folder / "hanging").exists():
+                time.sleep(0.02)
+            raise KeyboardInterrupt
+
+    portfolio = {name: getattr(dask_algorithms, name) for name in ("good", "hangs")}
+    address = cluster.need(1)
+    with connect(address, 10) as executor:
+        found = race(portfolio, ["p0", "p1"], TIMES, SETTINGS, executor=executor, progress=interrupt)
+    assert found.stopped == "interrupted"
+    with connect(address, 10) as executor:
+        assert executor.submit(abs, -1).result(timeout=30) == 1
 
 
 def test_a_worker_that_is_killed_costs_nothing_but_time(cluster: Cluster, tmp_path: Path) -> None:

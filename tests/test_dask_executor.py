@@ -110,7 +110,7 @@ class Cluster:
         if self.scheduler is None or self.scheduler.poll() is not None:
             self.kill_everything()
             self.file.unlink(missing_ok=True)
-            self.scheduler = self._process("dask_scheduler", "--port", "0")
+            self.scheduler = self._process("dask_scheduler", "--port", "0", "--idle-timeout", "300s")
             self.address  # wait for it  # noqa: B018
 
     @property
@@ -126,9 +126,10 @@ class Cluster:
             time.sleep(0.02)
         raise TimeoutError((self.folder / "log").read_text()[-2000:])
 
-    def add(self, *path: Path, threads: int = 1) -> subprocess.Popen[bytes]:
+    def add(self, *path: Path) -> subprocess.Popen[bytes]:
         """Start a worker, which finds modules in ``path`` before any other."""
-        worker = self._process("dask_worker", "--no-nanny", "--nthreads", str(threads), path=path)
+        arguments = ("--no-nanny", "--nthreads", "1", "--death-timeout", "60")
+        worker = self._process("dask_worker", *arguments, path=path)
         self.workers.append(worker)
         return worker
 
@@ -371,8 +372,11 @@ def test_ctrl_c_ends_the_runs_under_way_and_frees_their_worker(cluster: Cluster)
     with connect(address, 10) as executor:
         found = race(portfolio, ["p0", "p1"], TIMES, SETTINGS, executor=executor, progress=interrupt)
     assert found.stopped == "interrupted"
-    with connect(address, 10) as executor:
+    executor = connect(address, 10)
+    try:
         assert executor.submit(abs, -1).result(timeout=30) == 1
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
 def test_a_worker_that_is_killed_costs_nothing_but_time(cluster: Cluster, tmp_path: Path) -> None:

@@ -153,8 +153,8 @@ class DaskExecutor(RunExecutor):
                 async with self._one_suspect:
                     result = await self._attempt(job)
             self._settle(job, result if job.request is None else read_answer(result, job.request))
-        except self._killed as problem:
-            self._settle(job, problem=ProcessDiedError(f"worker after worker died that it was sent to ({problem})"))
+        except self._killed:
+            self._settle(job, problem=ProcessDiedError("worker after worker died that it was sent to"))
         except asyncio.CancelledError:
             self._settle(job, problem=self._lost or SchedulerLostError("its event loop has ended"))
         except Exception as problem:

@@ -238,6 +238,13 @@ def runs_in(journal: Path) -> list[tuple[str, str]]:
     return found
 
 
+def without_us(folder: Path) -> Path:
+    """A folder with a package of our name in which nothing of ours is."""
+    (folder / "polarbear_plugins").mkdir(parents=True)
+    (folder / "polarbear_plugins" / "__init__.py").touch()
+    return folder
+
+
 def fake_version(folder: Path) -> Path:
     """A folder that tells another version of this package to those who find it first."""
     metadata = folder / "polarbear_plugins-99.0.dist-info" / "METADATA"
@@ -266,10 +273,11 @@ def test_a_worker_with_another_version_is_left_out_and_refused_where_there_is_no
     journal = tmp_path / "race.db"
     with connect(address, 10) as executor, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        other = cluster.add(fake_version(tmp_path))
+        other = cluster.add(fake_version(tmp_path / "other"))
+        lacking = cluster.add(without_us(tmp_path / "lacking"))
 
-        def until_it_is_there() -> None:
-            while len(executor._workers) < 2:
+        def until_they_are_there() -> None:
+            while len(executor._workers) < 3:
                 time.sleep(0.02)
 
         found = race(
@@ -279,14 +287,18 @@ def test_a_worker_with_another_version_is_left_out_and_refused_where_there_is_no
             settings,
             executor=executor,
             journal=journal,
-            progress=once(until_it_is_there),
+            progress=once(until_they_are_there),
         )
     same(found, race(synthetic_portfolio(), SyntheticSuite(), TIMES, settings, workers=0))
-    [warning] = caught
-    assert "is left out: it has polarbear-plugins 99.0, and this process" in str(warning.message)
+    told = sorted(str(warning.message).partition("is left out: ")[2] for warning in caught)
+    assert len(told) == 2
+    assert told[0].startswith("it has no polarbear-plugins that fits (")
+    assert "No module named 'polarbear_plugins" in told[0]
+    assert told[1].startswith("it has polarbear-plugins 99.0, and this process")
     assert not found.failures
-    cluster.kill(good)
-    cluster.workers.remove(good)
+    assert lacking.poll() is None  # it was left out, not brought down
+    for worker in (good, lacking):
+        cluster.kill(worker)
     assert cluster.need(1) == address
     with pytest.raises(UnfitWorkerError, match=r"The worker tcp://\S+: it has polarbear-plugins 99\.0, and this"):
         connect(address, 10)

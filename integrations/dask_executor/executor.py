@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import pkgutil
 import queue
 import time
 import uuid
@@ -21,7 +22,7 @@ from polarbear_plugins.extras import require
 from polarbear_plugins.integrations.dask_executor.versions import difference, misfit, needed, present
 from polarbear_plugins.integrations.dask_executor.worker import end_children, run_message
 from polarbear_plugins.messages import given_in, read_answer, write_request
-from polarbear_plugins.processes import ProcessDiedError
+from polarbear_plugins.processes import ProcessDiedError, told
 from polarbear_plugins.trajectories import Trajectory
 
 __all__ = ["DaskExecutor", "SchedulerLostError", "connect", "start_local"]
@@ -30,6 +31,8 @@ _TICK = 1.0  # seconds between looks at who is there
 _PATIENCE = 5.0  # seconds without a worker, after which the user is told
 _GIVEN_UP = 15.0  # seconds without an answer of the scheduler, after which it counts as lost
 _ASKING = 10.0  # seconds in which workers must tell their versions; a run looks again before it begins
+_TROUBLES = 3  # workers that may fail to begin a run before it is given up
+_RUN = f"{run_message.__module__}:{run_message.__name__}"
 _WHO = "A race on Dask"
 
 
@@ -69,6 +72,7 @@ class DaskExecutor(RunExecutor):
         self.client = client
         self._belongings = belongings
         self._killed: type[Exception] = distributed.KilledWorker
+        self._apply = require("dask.utils", extra="dask", who=_WHO).apply
         self._name = uuid.uuid4().hex
         self._news: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._closing = False
@@ -78,6 +82,7 @@ class DaskExecutor(RunExecutor):
         self._workers: set[str] = set()
         self._refused: dict[str, str] = {}
         self._told: set[str] = set()
+        self._fruitful = False  # whether some worker has fitted
         self._one_suspect = asyncio.Lock()
         self._lost: SchedulerLostError | None = None
         client.sync(self._look)
@@ -164,11 +169,16 @@ class DaskExecutor(RunExecutor):
 
     async def _attempt(self, job: _Job) -> Any:
         """Have a call done by whoever fits, and again if it was nobody's fault."""
+        troubles = 0
         while True:
             fit = self._fit() if job.request is not None and self._refused else None
             if fit is not None and not fit and self._workers:
-                raise self._unfit()
-            future = self.client.submit(job.function, *job.arguments, **job.keywords, pure=False, workers=fit or None)
+                if not self._fruitful:
+                    raise self._unfit()
+                self._tell("unfit", f"No worker is left that fits; the race waits until one comes. {self._unfit()}")
+                await asyncio.sleep(_TICK)
+                continue
+            future = self._sent(job, fit)
             try:
                 result = await self._result(future, fit)
             except CancelledError:
@@ -176,16 +186,32 @@ class DaskExecutor(RunExecutor):
                     raise self._lose("is gone") from None
                 await asyncio.sleep(_TICK)  # somebody restarted the cluster
                 continue
-            except ModuleNotFoundError as problem:
-                if job.request is None or not str(problem.name).startswith("polarbear_plugins"):
+            except self._killed:
+                raise
+            except Exception as problem:
+                if job.request is None:
                     raise
+                # Runs tell of their failures in their answers; this is a worker that cannot even load what answers.
+                troubles += 1
                 await self._look(again=True)
+                if not self._refused or troubles > _TROUBLES:
+                    raise UnfitWorkerError(f"A worker could not begin a run ({told(problem)}).") from None
                 continue
             if result is None and fit:  # they are all gone
                 continue
             if job.request is None or (refusal := json.loads(result)).get("refused") is None:
+                self._fruitful = True
                 return result
             self._refuse(refusal["refused"], refusal["reason"])
+
+    def _sent(self, job: _Job, fit: Sequence[str] | None) -> Any:
+        if job.request is None:
+            return self.client.submit(job.function, *job.arguments, **job.keywords, pure=False)
+        # A worker ends if it cannot load the function of a task.  So the function, too, travels as a name, and a worker
+        # that lacks it says so.
+        task = (self._apply, (pkgutil.resolve_name, _RUN), list(job.arguments))
+        key = f"polarbear-run-{uuid.uuid4()}"
+        return self.client.get({key: task}, key, sync=False, workers=fit or None, allow_other_workers=False)
 
     async def _result(self, future: Any, fit: Collection[str] | None) -> Any:
         """Wait for a call; ``None`` as soon as all workers that may do it are gone."""
@@ -231,9 +257,10 @@ class DaskExecutor(RunExecutor):
         except TimeoutError:
             return
         for worker, have in found.items():
-            if isinstance(have, ModuleNotFoundError):
-                have = {}
+            if isinstance(have, OSError):  # it has just gone
+                continue
             if isinstance(have, Exception):
+                self._refuse(worker, f"it has no polarbear-plugins that fits ({have})")
                 continue
             reason = misfit(have, needed())
             if reason is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -18,8 +19,8 @@ from typing import TypeAlias
 
 from threadpoolctl import threadpool_limits
 
-from polarbear_plugins.errors import InvalidInputError, PolarBearError
-from polarbear_plugins.execution import Request, perform, perform_alone
+from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning
+from polarbear_plugins.execution import Request, RunExecutor, UnfitWorkerError, perform, perform_alone
 from polarbear_plugins.processes import LocalProcesses, UnloadableError, WorkersCannotStartError, told
 from polarbear_plugins.trajectories import Trajectory
 from polarbear_plugins.validation import as_number, as_whole_number
@@ -51,7 +52,8 @@ class Dispatcher:
     executor
         Any other executor, instead of local processes.  Who hands it over shuts it down.
     run_timeout
-        Seconds that a run may take.  A local process is ended; on another executor the run is given up.
+        Seconds that a run may take.  A local process is ended, and a :class:`RunExecutor` ends the run; on another
+        executor the run is given up.
     retries
         How often a run that failed is repeated before it counts as failed.
     """
@@ -93,13 +95,18 @@ class Dispatcher:
             return
         attempts: dict[Call, tuple[Request, int]] = {}
         began: dict[Call, float] = {}
+        self._pending = set()
         for request in requests:
-            attempts[self._submit(self._executor, request)] = (request, 1)
-        self._pending = set(attempts)
+            future = self._submit(self._executor, request)
+            attempts[future] = (request, 1)
+            self._pending.add(future)
         # Our own processes keep the time themselves.
-        limit = None if self._own is not None else self._timeout
+        knowing = isinstance(self._executor, RunExecutor)
+        limit = None if self._own is not None or knowing else self._timeout
+        patience = _POLL if knowing or limit is not None else None
         while self._pending:
-            done, _ = wait(self._pending, timeout=None if limit is None else _POLL, return_when=FIRST_COMPLETED)
+            done, _ = wait(self._pending, timeout=patience, return_when=FIRST_COMPLETED)
+            self._pass_on_news()
             if limit is not None:
                 done |= self._overdue(began, limit)
             outcomes = []
@@ -125,11 +132,20 @@ class Dispatcher:
 
     def _submit(self, executor: Executor, request: Request) -> Call:
         try:
+            if isinstance(executor, RunExecutor):
+                return executor.submit_run(request, self._timeout)
             return executor.submit(perform_alone, request)
+        except BrokenExecutor as problem:
+            raise _broken(problem) from problem
         except Exception as problem:  # each executor has its own way to say no
             raise InvalidInputError(
                 f"{request.algorithm_name!r} on {request.identity.name!r} cannot be sent to a worker ({problem})."
             ) from None
+
+    def _pass_on_news(self) -> None:
+        if isinstance(self._executor, RunExecutor):
+            for news in self._executor.news():
+                warnings.warn(news, PolarBearWarning, stacklevel=2)
 
     def _here(self, request: Request) -> Outcome:
         reason = ""
@@ -150,10 +166,10 @@ class Dispatcher:
             return Outcome(request, trajectory, seconds)
         except UnloadableError as problem:
             raise InvalidInputError(f"{request.algorithm_name!r} on {request.identity.name!r}: {problem}.") from None
-        except WorkersCannotStartError:
+        except (WorkersCannotStartError, UnfitWorkerError):
             raise
         except (BrokenExecutor, CancelledError) as problem:
-            raise PolarBearError(f"The executor broke ({type(problem).__name__}: {problem}).") from problem
+            raise _broken(problem) from problem
         except PolarBearError as problem:
             return _failed(request, str(problem))
         except Exception as problem:  # what foreign executors hand back is what the algorithm raised
@@ -165,6 +181,14 @@ class Dispatcher:
             if future.running():
                 began.setdefault(future, now)
         return {future for future in self._pending if now - began.get(future, now) > limit}
+
+
+def _broken(problem: BaseException) -> PolarBearError:
+    reason = " ".join(str(problem).split()).rstrip(".")
+    return PolarBearError(
+        f"The executor broke ({type(problem).__name__}{': ' if reason else ''}{reason}). With a journal no finished "
+        "run is lost: resume the race on another executor, or on this one when it is back."
+    )
 
 
 def _failed(request: Request, reason: str) -> Outcome:

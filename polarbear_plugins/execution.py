@@ -10,14 +10,16 @@ import functools
 import json
 import multiprocessing
 import time
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, PolarBearError
 from polarbear_plugins.plugins import Plugins, load_plugins
 from polarbear_plugins.problems import (
     Algorithm,
@@ -36,7 +38,9 @@ __all__ = [
     "PortfolioSource",
     "Registered",
     "Request",
+    "RunExecutor",
     "SuiteSource",
+    "UnfitWorkerError",
     "check_sendable",
     "make_request",
     "perform",
@@ -65,6 +69,26 @@ class Request:
     horizon: float
     seed: int
     timepoints: tuple[float, ...]
+
+
+class UnfitWorkerError(PolarBearError):
+    """No worker can carry out a run: they lack what it needs, or have another version."""
+
+
+class RunExecutor(Executor):
+    """An executor that knows what a run is: it keeps the time of each, and has its own way to send it."""
+
+    @abstractmethod
+    def submit_run(self, request: Request, timeout: float | None) -> Future[tuple[Trajectory, float]]:
+        """Schedule a run, which is ended after so many seconds.
+
+        The future raises a :class:`PolarBearError` if the run failed, :class:`UnfitWorkerError` if nobody can carry it
+        out, and ``BrokenExecutor`` if the executor is lost.
+        """
+
+    @abstractmethod
+    def news(self) -> Sequence[str]:
+        """Tell what the user should know and has not been told yet, such as that there is no worker."""
 
 
 @dataclass(frozen=True)

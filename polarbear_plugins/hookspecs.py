@@ -99,7 +99,8 @@ def polarbear_portfolio(name: str, options: Mapping[str, object]) -> Sequence[Al
 def polarbear_executor(address: str, options: Mapping[str, object]) -> Executor | None:
     """Connect to where runs are executed.  Stops at first non-None result.
 
-    The race calls ``shutdown()`` on what it gets.  Do not connect to an address that is not yours.
+    ``polarbear race`` calls ``shutdown()`` on what it gets.  An executor that knows what a run is, and keeps its time,
+    is a :class:`polarbear_plugins.execution.RunExecutor`.  Do not connect to an address that is not yours.
 
     :param address: what the user asked for, such as ``dask:tcp://HOST:PORT``.
     :param options: further wishes.

@@ -33,6 +33,7 @@ __all__ = [
     "UnsendableError",
     "WorkersCannotStartError",
     "available_cores",
+    "loaded",
     "serialized",
     "told",
 ]
@@ -73,6 +74,8 @@ class LocalProcesses(Executor):
         How many processes.
     timeout
         Seconds after which a call is ended, counted from when it begins; ``None`` for no limit.
+    with_main
+        Whether the processes import the main module, as they must for calls of its functions.
 
     Examples
     --------
@@ -81,7 +84,8 @@ class LocalProcesses(Executor):
     (3, 1)
     """
 
-    def __init__(self, workers: int | None = None, timeout: float | None = None) -> None:
+    def __init__(self, workers: int | None = None, timeout: float | None = None, *, with_main: bool = True) -> None:
+        self._with_main = with_main
         self._count = as_whole_number(workers or available_cores(), "workers", at_least=1)
         self._timeout = None if timeout is None else as_number(timeout, "timeout")
         methods = multiprocessing.get_all_start_methods()
@@ -166,7 +170,7 @@ class LocalProcesses(Executor):
             missing -= len(self._workers)
             done = self._closing and not self._waiting and all(worker.idle or worker.gone for worker in self._workers)
         for _ in range(missing):
-            self._workers.append(_Worker(self._context))
+            self._workers.append(_Worker(self._context, self._with_main))
         return not done
 
     def _bury(self, worker: _Worker) -> None:
@@ -190,17 +194,22 @@ def serialized(thing: object) -> bytes:
         raise UnsendableError(str(problem)) from None
 
 
+def loaded(message: bytes) -> Any:
+    """Load what travelled as bytes from the process that races, and from nobody else."""
+    return pickle.loads(message)  # noqa: S301 - from our own process
+
+
 class _Worker:
     """A process and the call it is working on."""
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context: Any, with_main: bool) -> None:
         self.connection, theirs = multiprocessing.Pipe()
         self.process = context.Process(target=_serve, args=(theirs,), name="polarbear-worker", daemon=True)
         self.ready = False
         self.gone = False
         self.deadline: float | None = None
         self._future: Future[Any] | None = None
-        with _main_module_that_exists():
+        with _main_module(with_main):
             self.process.start()
         theirs.close()  # so that the pipe ends when the process does
 
@@ -227,7 +236,7 @@ class _Worker:
                 if not self.ready:
                     self.ready = True
                     continue
-                problem, answer = pickle.loads(message)  # noqa: S301 - from our own process
+                problem, answer = loaded(message)
                 future, self._future, self.deadline = self._future, None, None
                 if future is not None:
                     if problem is None:
@@ -276,7 +285,7 @@ def _serve(connection: Connection) -> None:
 
 def _answer(message: bytes) -> bytes:
     try:
-        function, args, kwargs = pickle.loads(message)  # noqa: S301 - from our own process
+        function, args, kwargs = loaded(message)
     except Exception as problem:  # whatever the user's objects do while they are made
         reason = (
             f"it cannot be loaded in a worker process ({type(problem).__name__}: {problem}). What is defined in a "
@@ -305,18 +314,19 @@ def _end_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def _main_module_that_exists() -> Any:
-    """Keep workers from importing a main script that is no file, as when Python reads it from a pipe."""
+def _main_module(wanted: bool) -> Any:
+    """Keep workers from importing a main module that is not wanted, or no file, as when Python reads it from a pipe."""
     main = sys.modules["__main__"]
-    path = getattr(main, "__file__", None)
-    if path is None or Path(path).exists() or getattr(main, "__spec__", None) is not None:
+    path, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
+    if path is None or (wanted and (Path(path).exists() or spec is not None)):
         yield
         return
     del main.__file__
+    main.__spec__ = None
     try:
         yield
     finally:
-        main.__file__ = path
+        main.__file__, main.__spec__ = path, spec
 
 
 def _cannot_start(problem: object) -> WorkersCannotStartError:

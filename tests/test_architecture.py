@@ -57,7 +57,7 @@ LAYERS = [
     {"asynchronous"},
     {"processes"},
     {"execution"},
-    {"journal", "dispatch"},
+    {"journal", "dispatch", "messages"},
     {"replay"},
     {"open_race"},
     {"runner", "campaign_runs"},

@@ -110,7 +110,7 @@ def test_timepoints_run_up_to_the_budget(more: tuple[str, ...], expected: list[f
         ((*SHORT, "--dimension", "3"), "no option 'dimension'"),
         ((*SHORT, "--alpha", "0.3"), "alpha: expected a probability"),
         ((*SHORT, "--elimination", "joint"), "temporal prior"),
-        ((*SHORT, "--executor", "dask:nowhere"), "No plugin knows the executor"),
+        ((*SHORT, "--executor", "nowhere"), "No plugin knows the executor"),
         ((*SHORT, "--run-timeout", "1"), "run_timeout needs processes"),
         (("resume", "no-such.db"), "there is no such file"),
     ],

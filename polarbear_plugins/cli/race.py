@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,6 +36,9 @@ def _execution_options(command: Command) -> Command:
         click.option("--max-cost", type=float, help="Spend no more than this, summed over all runs."),
         click.option("--workers", type=int, help="Local processes; all cores by default, 0 for none."),
         click.option("--executor", metavar="ADDRESS", help="Run elsewhere; `polarbear plugins` lists who can."),
+        click.option(
+            "-E", "--executor-option", "executor_options", multiple=True, metavar="KEY=VALUE", help="For the executor."
+        ),
         click.option("--run-timeout", type=float, metavar="SECONDS", help="End a run that takes longer."),
         click.option(
             "--retries", type=int, default=0, show_default=True, help="Repeat a run that failed so many times."
@@ -97,6 +101,7 @@ def race(
     journal: Path | None,
     workers: int | None,
     executor: str | None,
+    executor_options: Sequence[str],
     run_timeout: float | None,
     retries: int,
     output: Path | None,
@@ -118,14 +123,14 @@ def race(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PolarBearWarning)  # the race asks for the suite again
             budget = getattr(load_plugins().suite(suite, **options), "budget", None)
-    with ProgressView() as view:
+    with _connected(executor, executor_options) as connected, ProgressView() as view:
         result = run_race(
             portfolio,
             suite,
             _grid(timepoints, budget, first, spacing),
             settings_from(**settings),
             workers,
-            _connected(executor),
+            connected,
             journal,
             portfolio_options=key_values(portfolio_options, "--portfolio-option"),
             suite_options=options,
@@ -146,6 +151,7 @@ def resume(
     max_cost: float | None,
     workers: int | None,
     executor: str | None,
+    executor_options: Sequence[str],
     run_timeout: float | None,
     retries: int,
     output: Path | None,
@@ -156,11 +162,11 @@ def resume(
 
     A race that was stopped by its limits goes on if --max-rounds or --max-cost gives it more.
     """
-    with ProgressView() as view:
+    with _connected(executor, executor_options) as connected, ProgressView() as view:
         result = resume_race(
             journal,
             workers=workers,
-            executor=_connected(executor),
+            executor=connected,
             max_rounds=max_rounds,
             max_cost=max_cost,
             run_timeout=run_timeout,
@@ -171,8 +177,17 @@ def resume(
     _present(result, as_json, (journal, output, ioh_output))
 
 
-def _connected(executor: str | None) -> Executor | None:
-    return None if executor is None else load_plugins().executor(executor)
+@contextlib.contextmanager
+def _connected(address: str | None, options: Sequence[str]) -> Iterator[Executor | None]:
+    """Connect to an executor for the time of a race."""
+    wishes = key_values(options, "--executor-option")
+    if address is None:
+        if wishes:
+            raise InvalidInputError("--executor-option is for an executor: give its address with --executor.")
+        yield None
+        return
+    with load_plugins().executor(address, **wishes) as executor:
+        yield executor
 
 
 def _grid(timepoints: str, budget: float | None, first: float | None, spacing: str) -> FloatArray | list[float]:

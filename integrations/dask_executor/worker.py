@@ -1,0 +1,101 @@
+"""What happens on a worker of Dask: each run goes to a child process, which may hang or crash without harm."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import threading
+import time
+from typing import Any
+
+from polarbear_plugins.errors import PolarBearError
+from polarbear_plugins.execution import UnfitWorkerError
+from polarbear_plugins.integrations.dask_executor.versions import misfit, present
+from polarbear_plugins.messages import perform_written, write_problem
+from polarbear_plugins.processes import LocalProcesses, WorkersCannotStartError
+
+__all__ = ["end_children", "run_message"]
+
+_IDLE = 60.0  # seconds after which children that nobody uses are ended: their race may have died without a word
+
+
+def run_message(text: str, given: bytes | None = None) -> str:
+    """Carry out the run that a message tells of, and return the answer; both are JSON texts.
+
+    Parameters
+    ----------
+    given
+        What of the run was given as Python.
+    """
+    from distributed import get_worker  # not known to child processes, which need other things of this module's
+
+    worker = get_worker()
+    message = json.loads(text)
+    reason = misfit(present(), message["needs"])
+    if reason is None:
+        try:
+            key = (message["executor"], message["timeout"])
+            return _answer(key, worker.state.nthreads, json.dumps(message["run"]), given, worker.address)
+        except WorkersCannotStartError as problem:
+            reason = str(problem)
+        except PolarBearError as problem:
+            return write_problem(problem)
+    return _refusal(reason, worker.address)
+
+
+def end_children(executor: str) -> None:
+    """End the child processes of an executor at once, and with them its runs that are under way."""
+    with _lock:
+        ended = [_children.pop(key) for key in list(_children) if key[0] == executor]
+    for children in ended:
+        children.processes.shutdown(cancel_futures=True)
+
+
+class _Children:
+    """Child processes for the runs of one executor."""
+
+    def __init__(self, count: int, timeout: float | None) -> None:
+        # Dask's workers may have no children as long as they are what multiprocessing calls a daemon.
+        if multiprocessing.current_process().daemon:
+            multiprocessing.current_process().daemon = False
+        self.processes = LocalProcesses(count, timeout, with_main=False)
+        self.busy = 0
+        self.used = time.monotonic()
+
+
+_lock = threading.Lock()
+_children: dict[tuple[str, float | None], _Children] = {}
+
+
+def _answer(key: tuple[str, float | None], count: int, run: str, given: bytes | None, address: str) -> str:
+    with _lock:
+        children = _children.get(key)
+        if children is None:
+            children = _children[key] = _Children(count, key[1])
+            threading.Thread(target=_end_when_idle, args=(key, children), daemon=True).start()
+        children.busy += 1
+        future = children.processes.submit(perform_written, run, given)
+    try:
+        answer: str = future.result()
+    finally:
+        with _lock:
+            children.busy -= 1
+            children.used = time.monotonic()
+    problem: dict[str, Any] = json.loads(answer)
+    return _refusal(problem["reason"], address) if problem.get("problem") == UnfitWorkerError.__name__ else answer
+
+
+def _end_when_idle(key: tuple[str, float | None], children: _Children) -> None:
+    while True:
+        time.sleep(_IDLE)
+        with _lock:
+            if _children.get(key) is not children:
+                return
+            if not children.busy and time.monotonic() - children.used > _IDLE:
+                del _children[key]
+                break
+    children.processes.shutdown()
+
+
+def _refusal(reason: str, address: str) -> str:
+    return json.dumps({"refused": address, "reason": reason})

@@ -1,5 +1,11 @@
 """Settings of the documentation: ``tox -e docs`` builds it, without any network, and a warning ends the build."""
 
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
 project = "polarbear-plugins"
 author = "The polarbear-plugins developers"
 copyright = author  # noqa: A001 - the name is Sphinx's
@@ -9,8 +15,6 @@ source_suffix = {".md": "markdown"}
 exclude_patterns = ["results"]
 # Pages link to headings of each other as a code host names them.
 myst_heading_anchors = 4
-# Folders of pages may be empty.
-suppress_warnings = ["toc.empty_glob"]
 
 html_theme = "furo"
 html_title = "polarbear-plugins"
@@ -30,3 +34,26 @@ napoleon_google_docstring = False
 # A class lists its attributes once, in its docstring.
 napoleon_use_ivar = True
 napoleon_use_rtype = False
+napoleon_attr_annotations = False
+
+
+def _leave_out_empty_folders(app: Any, docname: str, source: list[str]) -> None:
+    """Take patterns that no page matches out of the tables of contents, since Sphinx would warn about them."""
+    if docname == "index":
+        lines = source[0].split("\n")
+        empty = {line for line in lines if line.endswith("*") and not any(Path(app.srcdir).glob(f"{line}.md"))}
+        source[0] = "\n".join(line for line in lines if line not in empty)
+
+
+def _write_aliases_plainly(
+    app: Any, what: str, name: str, documented: Any, options: Any, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None]:
+    """Give aliases within unions their names, where autodoc shows how it keeps them."""
+    pattern = r"TypeAliasForwardRef\('([\w.]+)'\)"
+    return tuple(text and re.sub(pattern, r"\1", text) for text in (signature, returns))  # type: ignore[return-value]
+
+
+def setup(app: Any) -> None:
+    """Let Sphinx call what is above."""
+    app.connect("source-read", _leave_out_empty_folders)
+    app.connect("autodoc-process-signature", _write_aliases_plainly)

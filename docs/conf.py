@@ -13,6 +13,7 @@ copyright = author  # noqa: A001 - the name is Sphinx's
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_click"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["results"]
+smartquotes = False  # it would make one dash of the two before an option
 # Pages link to headings of each other as a code host names them.
 myst_heading_anchors = 4
 

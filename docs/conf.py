@@ -6,6 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from sphinx.errors import ExtensionError
+
 project = "polarbear-plugins"
 author = "The polarbear-plugins developers"
 copyright = author  # noqa: A001 - the name is Sphinx's
@@ -54,7 +57,27 @@ def _write_aliases_plainly(
     return tuple(text and re.sub(pattern, r"\1", text) for text in (signature, returns))  # type: ignore[return-value]
 
 
+def _load_nothing_from_elsewhere(app: Any, problem: Exception | None) -> None:
+    """Refuse pages that would load a script, a style, a font or a picture from another place."""
+    address = r"""["']?\s*(?:https?:)?//"""
+    loads = re.compile(
+        rf"<(?:script|img|iframe)\b[^>]*\bsrc={address}|<link\b[^>]*\bhref={address}|url\({address}|@import"
+    )
+    for path in Path(app.outdir).rglob("*"):
+        if path.suffix in (".html", ".css") and (found := loads.search(path.read_text(encoding="utf-8"))):
+            raise ExtensionError(f"{path} loads something from elsewhere: {found[0]}")
+
+
+def _write_dashes(app: Any, page: Any) -> None:
+    """Put a dash between a parameter and its description, where Sphinx leaves two to what is switched off above."""
+    for text in list(page.findall(nodes.Text)):
+        if text == " -- ":
+            text.parent.replace(text, nodes.Text(" \N{EN DASH} "))
+
+
 def setup(app: Any) -> None:
     """Let Sphinx call what is above."""
     app.connect("source-read", _leave_out_empty_folders)
     app.connect("autodoc-process-signature", _write_aliases_plainly)
+    app.connect("doctree-read", _write_dashes)
+    app.connect("build-finished", _load_nothing_from_elsewhere)

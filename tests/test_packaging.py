@@ -119,5 +119,5 @@ def test_the_links_in_the_package_point_at_the_top_level_folders(root: Path) -> 
 def test_all_is_every_extra_for_users(root: Path) -> None:
     extras = _pyproject(root)["project"]["optional-dependencies"]  # type: ignore[index]
     [everything] = extras["all"]
-    others = {"all", "examples", "test", "test-full"}
+    others = {"all", "docs", "examples", "test", "test-full"}
     assert set(everything.partition("[")[2].rstrip("]").split(",")) == set(extras) - others

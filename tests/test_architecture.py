@@ -58,6 +58,7 @@ LAYERS = [
     {"processes"},
     {"execution"},
     {"journal", "dispatch"},
+    {"journal_copies"},
     {"replay"},
     {"open_race"},
     {"runner", "campaign_runs"},

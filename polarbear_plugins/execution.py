@@ -11,7 +11,7 @@ import json
 import multiprocessing
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -172,7 +172,15 @@ def sampled(trajectory: object, request: Request) -> Trajectory:
     grid = np.asarray(request.timepoints)
     values = sample_staircase(trajectory, grid)
     steps = np.concatenate(([values[0] < np.inf], values[1:] < values[:-1]))
-    return replace(trajectory, seed=request.seed, times=grid[steps], best=values[steps], horizon=request.horizon)
+    # A plain one, whatever class of his own an algorithm's author derived from it.
+    return Trajectory(
+        algorithm=request.algorithm_name,
+        instance=request.identity.name,
+        seed=request.seed,
+        times=grid[steps],
+        best=values[steps],
+        horizon=request.horizon,
+    )
 
 
 def check_sendable(portfolio: PortfolioSource, suite: SuiteSource) -> None:

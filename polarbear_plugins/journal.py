@@ -336,14 +336,14 @@ def _is_leftover(path: Path) -> bool:
 
 
 def _file(path: str | Path) -> tuple[int, int]:
-    status = os.stat(path)
+    status = Path(path).stat()
     return status.st_dev, status.st_ino
 
 
 def _taken(path: Path) -> SourceError:
     return SourceError(
-        f"{path}: there is a file already, and it is not overwritten. Go on with that race by resume({str(path)!r}), or "
-        "choose another name."
+        f"{path}: there is a file already, and it is not overwritten. Go on with that race by "
+        f"resume({str(path)!r}), or choose another name."
     )
 
 

@@ -12,10 +12,11 @@ import click
 
 from polarbear_plugins.cli.findings import show_result
 from polarbear_plugins.cli.options import key_values, parse_timepoints, settings_from, settings_options
-from polarbear_plugins.cli.output import console, json_option, print_json
+from polarbear_plugins.cli.output import console, json_option, print_json, prints_to_stderr
 from polarbear_plugins.cli.progress import ProgressView
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.integrations.ioh_writer import scenario_of, write_ioh
+from polarbear_plugins.interruptions import undisturbed
 from polarbear_plugins.plugins import load_plugins
 from polarbear_plugins.results import RaceResult
 from polarbear_plugins.runner import race as run_race
@@ -117,7 +118,7 @@ def race(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PolarBearWarning)  # the race asks for the suite again
             budget = getattr(load_plugins().suite(suite, **options), "budget", None)
-    with ProgressView() as view:
+    with ProgressView() as view, prints_to_stderr():
         result = run_race(
             portfolio,
             suite,
@@ -132,8 +133,9 @@ def race(
             retries=retries,
             progress=view,
         )
-    _keep(result, output, ioh_output)
-    _present(result, as_json, (journal, output, ioh_output))
+    with undisturbed(result.stopped == "interrupted"):  # ctrl-C was heard; a second one must not lose the result
+        _keep(result, output, ioh_output)
+        _present(result, as_json, (journal, output, ioh_output))
 
 
 @click.command()
@@ -155,7 +157,7 @@ def resume(
 
     A race that was stopped by its limits goes on if --max-rounds or --max-cost gives it more.
     """
-    with ProgressView() as view:
+    with ProgressView() as view, prints_to_stderr():
         result = resume_race(
             journal,
             workers=workers,
@@ -166,8 +168,9 @@ def resume(
             retries=retries,
             progress=view,
         )
-    _keep(result, output, ioh_output)
-    _present(result, as_json, (journal, output, ioh_output))
+    with undisturbed(result.stopped == "interrupted"):  # ctrl-C was heard; a second one must not lose the result
+        _keep(result, output, ioh_output)
+        _present(result, as_json, (journal, output, ioh_output))
 
 
 def _connected(executor: str | None) -> Executor | None:

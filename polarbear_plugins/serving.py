@@ -41,17 +41,15 @@ def serve(connection: Connection) -> None:
     with contextlib.suppress(OSError):
         os.dup2(2, 1)  # standard output belongs to the race and its result
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    connection.send_bytes(b"ready")
-    while True:
-        try:
+    with contextlib.suppress(EOFError, OSError):  # the other side is gone, or a call has closed the connection
+        connection.send_bytes(b"ready")
+        while True:
             message = connection.recv_bytes()
-        except (EOFError, OSError):
-            return
-        with left_as_found():
-            answer = _answer(message)
-        with contextlib.suppress(Exception):  # a call may have closed it
-            sys.stdout.flush()
-        connection.send_bytes(answer)
+            with left_as_found():
+                answer = _answer(message)
+            with contextlib.suppress(Exception):  # a call may have closed it
+                sys.stdout.flush()
+            connection.send_bytes(answer)
 
 
 @contextlib.contextmanager

@@ -160,7 +160,9 @@ class Dispatcher:
             raise PolarBearError(f"The executor broke ({type(problem).__name__}: {problem}).") from problem
         except PolarBearError as problem:
             return _failed(request, str(problem))
-        except Exception as problem:  # what foreign executors hand back is what the algorithm raised
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:  # what foreign executors hand back is what the algorithm raised
             return _failed(request, told(problem))
 
     def _overdue(self, began: dict[Call, float], limit: float) -> set[Call]:

@@ -291,13 +291,13 @@ class Journal:
     def _writing(self) -> Iterator[None]:
         """One transaction: all of it is on the disk, or nothing."""
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
             try:
+                self._connection.execute("BEGIN IMMEDIATE")
                 yield
+                self._connection.commit()
             except BaseException:
                 self._connection.rollback()
                 raise
-            self._connection.commit()
         except sqlite3.Error as problem:
             raise _source_error(self.path, problem) from None
 

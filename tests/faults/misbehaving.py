@@ -7,9 +7,9 @@ import os
 import random
 import resource
 import signal
-import subprocess
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +45,6 @@ def honest(level: float, _: Any, horizon: float, seed: int) -> Trajectory:
 # --- what goes well in the end
 
 
-def prints(_: Any, horizon: float, seed: int) -> Trajectory:
-    print("noise\n" * 10_000)  # noqa: T201
-    os.write(1, b"noise of a library\n")
-    subprocess.run(["echo", "noise of a child"], check=True)
-    return curve(0, horizon, seed)
-
-
 def moves(_: Any, horizon: float, seed: int) -> Trajectory:
     os.chdir("/")
     return curve(0, horizon, seed)
@@ -69,8 +62,12 @@ def starts_threads(_: Any, horizon: float, seed: int) -> Trajectory:
 
 
 def returns_twice(_: Any, horizon: float, seed: int) -> Trajectory:
-    if not os.fork():
-        return curve(-100, horizon, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python says itself that this is no good idea
+        child = not os.fork()
+    if child:
+        return curve(-100, horizon, seed)  # before the other one
+    time.sleep(0.3)
     return curve(0, horizon, seed)
 
 
@@ -180,8 +177,9 @@ FAILING = {
     cancelled: "Cancelled: by the library, misbehaving.py line",
     generator_exit: "GeneratorExit",
     exits: "SystemExit: 3",
-    eats_memory: "MemoryError",
 }
+if Path("/proc/self/statm").exists():
+    FAILING[eats_memory] = "MemoryError"
 DEADLY = {
     exits_hard: "its process died (exit code 9)",
     aborts: "its process died (killed by SIGABRT)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from polarbear_plugins.settings import derived_seed
 if sys.platform == "win32":
     pytest.skip("needs signals and limits", allow_module_level=True)
 
-from faults.misbehaving import DEADLY, FAILING, FINE, HONEST, curve
+from faults.misbehaving import DEADLY, FAILING, FINE, HONEST, cancelled, curve, exits, generator_exit
 
 TIMES = [1, 2, 3]
 PROBLEMS = ["p0", "p1"]
@@ -25,7 +26,7 @@ SETTINGS = RaceSettings(seed=5, draws=100, max_rounds=1, batch_size=2, batch_min
 Kind = Callable[..., Any]
 
 
-def together(kinds: list[Kind], workers: int) -> RaceResult:
+def together(kinds: list[Kind], **where: Any) -> RaceResult:
     """Race the honest ones with others, who stand between them."""
     portfolio: dict[str, Kind] = {}
     for place, kind in enumerate(kinds):
@@ -35,7 +36,7 @@ def together(kinds: list[Kind], workers: int) -> RaceResult:
             portfolio[name] = HONEST[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RunWarning)
-        return race(portfolio, PROBLEMS, TIMES, SETTINGS, workers, run_timeout=5 if workers else None)
+        return race(portfolio, PROBLEMS, TIMES, SETTINGS, **where)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def here() -> RaceResult:
 
 @pytest.fixture(scope="module")
 def in_workers() -> RaceResult:
-    return together([*DEADLY, *FINE, *FAILING], workers=2)
+    return together([*DEADLY, *FINE, *FAILING], workers=2, run_timeout=5)
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +94,16 @@ def test_a_worker_that_is_lost_costs_its_own_run(in_workers: RaceResult, kind: K
     reasons = [failure.reason for failure in in_workers.failures if failure.algorithm == kind.__name__]
     assert len(reasons) == (1 if kind.__name__ == "ignores_sigterm" else 2)
     assert all(DEADLY[kind] in reason for reason in reasons), reasons
+
+
+def test_whatever_is_raised_in_a_thread_is_the_failure_of_the_run() -> None:
+    kinds: list[Kind] = [exits, cancelled, generator_exit]
+    with ThreadPoolExecutor(1) as threads:
+        result = together(kinds, executor=threads)
+    for kind in kinds:
+        reasons = [failure.reason for failure in result.failures if failure.algorithm == kind.__name__]
+        assert len(reasons) == 2
+        assert all(FAILING[kind] in reason for reason in reasons), reasons
 
 
 def test_nobody_else_fails(result: RaceResult, in_workers: RaceResult) -> None:

@@ -50,7 +50,8 @@ class Noted:
         os.close(log)
         time.sleep(0.01)
         if self.crashes and seed % 20 == 0:
-            os._exit(7)
+            # As a kill from outside, which may hit the last try of this run and would otherwise give another reason.
+            os.kill(os.getpid(), signal.SIGKILL)
         return self.algorithm.run(problem, horizon, seed)
 
 
@@ -122,7 +123,7 @@ class Soak:
         journal, log = self.folder / f"{number}.db", self.folder / f"{number}.log"
         log.touch()
         finished: set[tuple[str, ...]] = set()
-        output, here = "", 0
+        output, here, kinds = "", 0, []
         while not output:
             kind = self.rng.choice(FAULTS) if self.kills < most else ""
             before = len(log.read_text().splitlines())
@@ -132,6 +133,7 @@ class Soak:
             self.strays += self.still_alive(driver.pid, log)
             self.faults[kind] += happened
             here += happened
+            kinds.append(f"{kind} x {happened}")
             if driver.returncode not in (0, -signal.SIGKILL) and not (kind == "disk" and driver.returncode == 1):
                 self.errors += 1
                 print(f"race {number}: exit code {driver.returncode} after {kind!r}", flush=True)
@@ -150,6 +152,8 @@ class Soak:
         self.different += not equal
         verdict = "equal" if equal else "DIFFERENT"
         print(f"race {number}: {here} faults, {len(finished)} runs in the journal, result {verdict}", flush=True)
+        if not equal:
+            print(f"  after {', '.join(kinds)}: {difference(self.expected, output)}", flush=True)
         journal.unlink()
 
     def harm(self, driver: subprocess.Popen[str], kind: str, log: Path, before: int) -> int:
@@ -213,6 +217,16 @@ class Soak:
             f"{self.lost} lost, {self.doubled} doubled, {self.different} results different, {self.strays} workers left "
             f"behind, {self.errors} other errors"
         )
+
+
+def difference(expected: str, found: str) -> str:
+    """Say in what two results differ."""
+    if not found:
+        return "there is no result"
+    (one, draws), (other, others) = json.loads(expected), json.loads(found)
+    parts = [key for key in one if one[key] != other.get(key)] + ["draws"] * (draws != others)
+    new = [failure for failure in other["failures"] if failure not in one["failures"]]
+    return f"{', '.join(parts)}; failures that the race in peace has not: {new}"
 
 
 def runs_in(journal: Path) -> set[tuple[str, ...]]:

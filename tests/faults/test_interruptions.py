@@ -208,6 +208,18 @@ def test_only_the_result_goes_to_standard_output(tmp_path: Path) -> None:
     assert found[0] == found[1]
 
 
+def test_what_a_worker_prints_goes_to_standard_error() -> None:
+    script = """
+from polarbear_plugins.processes import LocalProcesses
+with LocalProcesses(1) as executor:
+    executor.submit(print, "noise").result()
+print("result")
+"""
+    done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, check=True)
+    assert done.stdout == "result\n"
+    assert "noise\n" in done.stderr
+
+
 def test_a_trajectory_of_another_class_becomes_a_plain_one() -> None:
     class Own(Trajectory):
         pass

@@ -162,6 +162,9 @@ def test_a_race_that_is_killed_stopped_and_watched_again_and_again_ends_as_one_i
             Journal.open(under.journal)
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
+        began = len(under.ran)
+        wait_until(lambda: len(under.ran) >= began + 2)
+        assert len({tuple(run[1:]) for run in under.ran}) == len(under.ran)  # nothing was ended and repeated
         # A worker is killed: its run is repeated.
         began = len(under.ran)
         os.kill(int(under.ran[-1][0]), signal.SIGKILL)

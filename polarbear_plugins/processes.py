@@ -39,7 +39,7 @@ __all__ = [
 
 _START_TRIES = 3
 _FAREWELL = 1.0  # seconds that a process may take to end after it has closed its connection
-_STANDSTILL = 1.0  # seconds of oversleeping after which the race itself is thought to have been stopped
+_NAP = 0.5  # seconds; who sleeps twice as long was stopped
 
 
 class ProcessDiedError(PolarBearError):
@@ -125,7 +125,7 @@ class LocalProcesses(Executor):
             while self._step():
                 deadlines = [worker.deadline for worker in self._workers if worker.deadline is not None]
                 began = time.monotonic()
-                patience = max(0.0, min(deadlines) - began) if deadlines else None
+                patience = min(_NAP, max(0.0, min(deadlines) - began)) if deadlines else None
                 signs = [sign for worker in self._workers for sign in worker.signs]
                 if self._wake_up in wait([self._wake_up, *signs], patience):
                     self._wake_up.recv_bytes()
@@ -142,7 +142,7 @@ class LocalProcesses(Executor):
 
     def _forgive(self, overslept: float) -> None:
         """Give calls more time if this process stood still, as after ctrl-Z; then theirs did so, too."""
-        if overslept > _STANDSTILL:
+        if overslept > _NAP:
             for worker in self._workers:
                 if worker.deadline is not None:
                     worker.deadline += overslept

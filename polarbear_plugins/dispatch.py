@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning
 from polarbear_plugins.execution import Request, RunExecutor, UnfitWorkerError, perform, perform_alone
 from polarbear_plugins.processes import LocalProcesses, UnloadableError, WorkersCannotStartError, told
+from polarbear_plugins.serving import left_as_found
 from polarbear_plugins.trajectories import Trajectory
 from polarbear_plugins.validation import as_number, as_whole_number
 
@@ -151,9 +152,12 @@ class Dispatcher:
         reason = ""
         for _ in range(self.retries + 1):
             try:
-                trajectory, seconds = perform(request)
+                with left_as_found():
+                    trajectory, seconds = perform(request)
                 return Outcome(request, trajectory, seconds)
-            except (Exception, SystemExit) as problem:  # whatever an algorithm does is its own failure
+            except KeyboardInterrupt:
+                raise
+            except BaseException as problem:  # whatever an algorithm does is its own failure
                 reason = told(problem)
         return _failed(request, reason)
 
@@ -172,7 +176,9 @@ class Dispatcher:
             raise _broken(problem) from problem
         except PolarBearError as problem:
             return _failed(request, str(problem))
-        except Exception as problem:  # what foreign executors hand back is what the algorithm raised
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:  # what foreign executors hand back is what the algorithm raised
             return _failed(request, told(problem))
 
     def _overdue(self, began: dict[Call, float], limit: float) -> set[Call]:

@@ -13,7 +13,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -196,7 +196,15 @@ def sampled(trajectory: object, request: Request) -> Trajectory:
     grid = np.asarray(request.timepoints)
     values = sample_staircase(trajectory, grid)
     steps = np.concatenate(([values[0] < np.inf], values[1:] < values[:-1]))
-    return replace(trajectory, seed=request.seed, times=grid[steps], best=values[steps], horizon=request.horizon)
+    # A plain one, whatever class of his own an algorithm's author derived from it.
+    return Trajectory(
+        algorithm=request.algorithm_name,
+        instance=request.identity.name,
+        seed=request.seed,
+        times=grid[steps],
+        best=values[steps],
+        horizon=request.horizon,
+    )
 
 
 def check_sendable(portfolio: PortfolioSource, suite: SuiteSource) -> None:

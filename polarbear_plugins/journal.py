@@ -25,10 +25,11 @@ from polarbear_plugins.results import Failure, round_from_json
 from polarbear_plugins.trajectories import Trajectory
 from polarbear_plugins.validation import FloatArray
 
-__all__ = ["Entry", "Journal", "JournalRun"]
+__all__ = ["Entry", "Journal", "JournalRun", "is_sqlite"]
 
 # "PLBR", so that no other program's file is taken for a journal.
 _APPLICATION = 0x504C4252
+_HEADER = b"SQLite format 3\x00"
 _VERSION = 1
 _SCHEMA = """
 CREATE TABLE about (key TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT;
@@ -41,6 +42,9 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE TABLE rounds (number INTEGER PRIMARY KEY, json TEXT NOT NULL, resolved BLOB NOT NULL) STRICT;
 """
+# Journals that are open in this process.  On POSIX, a process that closes a file gives up all its locks on it, whoever
+# in the process holds them; nobody may open one of these a second time, not even to look at it.
+_OPEN_HERE: set[tuple[int, int]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,55 +71,60 @@ class Journal:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
+        self._file = _file(connection.execute("PRAGMA database_list").fetchone()[2])
+        _OPEN_HERE.add(self._file)
 
     @classmethod
     def create(cls, path: str | Path, about: Mapping[str, Any], algorithms: Iterable[str]) -> Journal:
-        """Begin a journal at a path where there is nothing yet."""
+        """Begin a journal at a path where there is nothing yet, or what a process left that was killed in here."""
         path = Path(path)
+        rows = [(key, json.dumps(value, allow_nan=False)) for key, value in about.items()]
         try:
             path.touch(exist_ok=False)
         except FileExistsError:
-            raise SourceError(
-                f"{path}: there is a file already, and it is not overwritten. Go on with that race by "
-                f"resume({str(path)!r}), or choose another name."
-            ) from None
+            if not _is_leftover(path):
+                raise _taken(path) from None
         except OSError as problem:
             raise SourceError(f"{path} cannot be written: {problem.strerror}.") from None
         journal = cls(path, _connect(path))
         try:
             journal._prepare()
             with journal._writing():
+                if not journal._is_empty():  # another process was faster
+                    raise _taken(path)
                 execute = journal._connection.execute
                 for statement in _SCHEMA.split(";"):
                     execute(statement)
                 execute(f"PRAGMA application_id = {_APPLICATION}")
                 execute(f"PRAGMA user_version = {_VERSION}")
-                for key, value in about.items():
-                    execute("INSERT INTO about VALUES (?, ?)", (key, json.dumps(value, allow_nan=False)))
+                journal._connection.executemany("INSERT INTO about VALUES (?, ?)", rows)
                 for place, name in enumerate(algorithms):
                     execute("INSERT INTO entries VALUES (?, ?, 0)", (place, name))
         except BaseException:
+            # What is left is empty, and the next one may begin there; it may be in use by another process already.
             journal.close()
-            path.unlink(missing_ok=True)
             raise
         return journal
 
     @classmethod
-    def open(cls, path: str | Path) -> Journal:
-        """Open a journal that exists."""
-        path = Path(path)
-        if not path.is_file():
+    def open(cls, path: str | Path, *, called: str | Path | None = None) -> Journal:
+        """Open a journal that exists; ``called`` is how messages name it, if it is a copy."""
+        file, path = Path(path), Path(called or path)
+        if not file.is_file():
             raise SourceError(f"{path}: there is no such file.")
-        if not (os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK)):
+        if not (os.access(file, os.R_OK | os.W_OK) and os.access(file.parent, os.W_OK)):
             raise SourceError(f"{path} cannot be written: going on needs permission for the file and for its folder.")
-        with path.open("rb") as file:
-            if file.read(16) != b"SQLite format 3\x00":
-                raise SourceError(f"{path} is not the journal of a race.")
-        journal = cls(path, _connect(path))
+        if not file.stat().st_size:
+            raise _begun_nowhere(path)
+        if not is_sqlite(file):
+            raise SourceError(f"{path} is not the journal of a race.")
+        journal = cls(path, _connect(file))
         try:
             [[application]] = journal._rows("PRAGMA application_id")
             [[version]] = journal._rows("PRAGMA user_version")
             if application != _APPLICATION:
+                if journal._is_empty():
+                    raise _begun_nowhere(path)
                 raise SourceError(f"{path} is an SQLite file, but not the journal of a race.")
             if version != _VERSION:
                 raise SourceError(
@@ -261,6 +270,7 @@ class Journal:
     def close(self) -> None:
         """Close the file and unlock it."""
         self._connection.close()
+        _OPEN_HERE.discard(self._file)
 
     def __enter__(self) -> Journal:
         return self
@@ -274,17 +284,20 @@ class Journal:
         except (sqlite3.Error, UnicodeError) as problem:
             raise _source_error(self.path, problem) from None
 
+    def _is_empty(self) -> bool:
+        return not self._rows("SELECT 1 FROM sqlite_schema LIMIT 1")
+
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         """One transaction: all of it is on the disk, or nothing."""
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
             try:
+                self._connection.execute("BEGIN IMMEDIATE")
                 yield
+                self._connection.commit()
             except BaseException:
                 self._connection.rollback()
                 raise
-            self._connection.commit()
         except sqlite3.Error as problem:
             raise _source_error(self.path, problem) from None
 
@@ -294,6 +307,48 @@ class Journal:
         self._rows("PRAGMA synchronous = FULL")
         with self._writing():
             pass
+
+
+def is_sqlite(path: Path) -> bool:
+    """Whether a file looks like one of SQLite.
+
+    :raises SourceError: it is a journal that this very process has open.
+    """
+    if _file(path) in _OPEN_HERE:
+        raise SourceError(f"{path} is in use by a race in this process; wait until that race is over.")
+    with path.open("rb") as file:
+        return file.read(len(_HEADER)) == _HEADER
+
+
+def _is_leftover(path: Path) -> bool:
+    """Whether a file is what remains of a process that was killed while it began a journal: it holds nothing."""
+    if not path.is_file():
+        return False
+    if not path.stat().st_size:
+        return not path.with_name(f"{path.name}-wal").exists()
+    try:
+        if not is_sqlite(path):
+            return False
+        with Journal(path, _connect(path)) as journal:
+            return journal._is_empty() and journal._rows("PRAGMA application_id") == [(0,)]
+    except (OSError, SourceError):  # in use, or damaged: not empty
+        return False
+
+
+def _file(path: str | Path) -> tuple[int, int]:
+    status = Path(path).stat()
+    return status.st_dev, status.st_ino
+
+
+def _taken(path: Path) -> SourceError:
+    return SourceError(
+        f"{path}: there is a file already, and it is not overwritten. Go on with that race by "
+        f"resume({str(path)!r}), or choose another name."
+    )
+
+
+def _begun_nowhere(path: Path) -> SourceError:
+    return SourceError(f"{path} is empty: its race was ended before it began. Start that race again.")
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -314,6 +369,11 @@ def _source_error(path: Path, problem: Exception) -> SourceError:
         return SourceError(f"{path} cannot be written: {text}.")
     if "full" in text:
         return SourceError(f"{path}: the disk is full. Make room and resume; no finished run is lost.")
+    if "disk I/O" in text:  # a quota, a limit on the size of files, a disk that is gone
+        return SourceError(
+            f"{path} cannot be read or written: {text}. Is the disk full, or gone? Mend that and resume; no finished "
+            "run is lost."
+        )
     return SourceError(f"{path} is damaged, or not the journal of a race: {text}.")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from polarbear_plugins.dispatch import Dispatcher, Outcome
 from polarbear_plugins.errors import InvalidInputError, PluginWarning, PolarBearError, RunWarning
 from polarbear_plugins.execution import PortfolioSource, Registered, SuiteSource, check_sendable, make_request
+from polarbear_plugins.interruptions import undisturbed
 from polarbear_plugins.journal import Journal, JournalRun
 from polarbear_plugins.plugins import Plugins, load_plugins
 from polarbear_plugins.posterior import Posterior
@@ -155,11 +156,10 @@ class Race:
             while stopped is None:
                 stopped = self.step()
         except KeyboardInterrupt:
-            self._dispatcher.close(at_once=True)
-            stopped = "interrupted"
-        if self._journal is not None and self._journal.about.get("stopped") != stopped:
-            self._journal.write_about(stopped=stopped)
-        return self.result(stopped)
+            with undisturbed():
+                self._dispatcher.close(at_once=True)
+                return self._stop("interrupted")
+        return self._stop(stopped)
 
     def step(self) -> StopReason | None:
         """Carry out one round; says why if the race is over."""
@@ -181,6 +181,11 @@ class Race:
         self._watch(Progress(self.state, self._posterior, 0, 0, len(self._failures)))
         return None
 
+    def _stop(self, stopped: StopReason) -> RaceResult:
+        if self._journal is not None and self._journal.about.get("stopped") != stopped:
+            self._journal.write_about(stopped=stopped)
+        return self.result(stopped)
+
     def result(self, stopped: StopReason) -> RaceResult:
         """Give what the race has found so far."""
         rounds = self.state.rounds
@@ -200,9 +205,10 @@ class Race:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._dispatcher.close(at_once=kind is not None)
-        if self._journal is not None:
-            self._journal.close()
+        with undisturbed():
+            self._dispatcher.close(at_once=kind is not None)
+            if self._journal is not None:
+                self._journal.close()
 
     def _carry_out(self, planned: Plan, number: int) -> list[Trajectory]:
         """Run what is not in the journal yet, and return all runs in the order of the plan."""
@@ -311,11 +317,17 @@ class Race:
         self._identities = list(identities)
 
     def _tell(self) -> None:
-        try:
-            self._plugins = self._plugins or load_plugins()
-            self._plugins.manager.hook.polarbear_round_finished(state=self.state)
-        except Exception as problem:  # a broken dashboard is no reason to lose a race
-            warnings.warn(f"A plugin failed in polarbear_round_finished: {problem!r}.", PluginWarning, stacklevel=2)
+        """Tell each plugin by itself, so that one that fails hides nothing from the others."""
+        self._plugins = self._plugins or load_plugins()
+        manager, hook = self._plugins.manager, "polarbear_round_finished"
+        listeners = [implementation.plugin for implementation in getattr(manager.hook, hook).get_hookimpls()]
+        for listener in listeners:
+            others = [plugin for plugin in listeners if plugin is not listener]
+            try:
+                manager.subset_hook_caller(hook, others)(state=self.state)
+            except Exception as problem:  # a broken dashboard is no reason to lose a race
+                name = manager.get_name(listener)
+                warnings.warn(f"The plugin {name} failed in {hook}: {problem!r}.", PluginWarning, stacklevel=2)
 
     def _reopener(self) -> Callable[..., RaceResult]:
         state, portfolio, suite, plugins = self.state, self._portfolio, self._suite, self._plugins

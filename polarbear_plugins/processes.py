@@ -14,14 +14,14 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
 from polarbear_plugins.errors import PolarBearError
+from polarbear_plugins.serving import RemoteError, UnloadableError, end_group, loaded, serve, told
 from polarbear_plugins.validation import as_number, as_whole_number
 
 __all__ = [
@@ -39,6 +39,8 @@ __all__ = [
 ]
 
 _START_TRIES = 3
+_FAREWELL = 1.0  # seconds that a process may take to end after it has closed its connection
+_NAP = 0.5  # seconds; who sleeps twice as long was stopped
 
 
 class ProcessDiedError(PolarBearError):
@@ -47,14 +49,6 @@ class ProcessDiedError(PolarBearError):
 
 class RunTimeoutError(PolarBearError, TimeoutError):
     """A call took longer than allowed, and its process was ended."""
-
-
-class RemoteError(PolarBearError):
-    """A call raised an exception in its process."""
-
-
-class UnloadableError(PolarBearError):
-    """What was sent cannot be loaded in the process."""
 
 
 class UnsendableError(PolarBearError):
@@ -92,7 +86,7 @@ class LocalProcesses(Executor):
         # Not a plain fork, which copies the locks of running threads.
         self._context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         if "forkserver" in methods:
-            self._context.set_forkserver_preload([__name__, "polarbear_plugins.execution"])
+            self._context.set_forkserver_preload(["polarbear_plugins.serving", "polarbear_plugins.execution"])
         self._lock = threading.Lock()
         self._waiting: collections.deque[tuple[Future[Any], bytes]] = collections.deque()
         self._workers: list[_Worker] = []
@@ -134,10 +128,13 @@ class LocalProcesses(Executor):
         try:
             while self._step():
                 deadlines = [worker.deadline for worker in self._workers if worker.deadline is not None]
-                patience = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
-                ready = wait([self._wake_up, *(worker.connection for worker in self._workers)], patience)
-                if self._wake_up in ready:
+                began = time.monotonic()
+                patience = min(_NAP, max(0.0, min(deadlines) - began)) if deadlines else None
+                signs = [sign for worker in self._workers for sign in worker.signs]
+                if self._wake_up in wait([self._wake_up, *signs], patience):
                     self._wake_up.recv_bytes()
+                if patience is not None:
+                    self._forgive(time.monotonic() - began - patience)
         except Exception as problem:  # nobody else would ever answer those who wait
             with self._lock:
                 self._closing = True
@@ -146,6 +143,13 @@ class LocalProcesses(Executor):
             for worker in self._workers:
                 worker.fail(ProcessDiedError("its process was ended"))
                 worker.stop()
+
+    def _forgive(self, overslept: float) -> None:
+        """Give calls more time if this process stood still, as after ctrl-Z; then theirs did so, too."""
+        if overslept > _NAP:
+            for worker in self._workers:
+                if worker.deadline is not None:
+                    worker.deadline += overslept
 
     def _give_up(self, problem: Exception) -> None:
         with self._lock:
@@ -194,17 +198,12 @@ def serialized(thing: object) -> bytes:
         raise UnsendableError(str(problem)) from None
 
 
-def loaded(message: bytes) -> Any:
-    """Load what travelled as bytes from the process that races, and from nobody else."""
-    return pickle.loads(message)  # noqa: S301 - from our own process
-
-
 class _Worker:
     """A process and the call it is working on."""
 
     def __init__(self, context: Any, with_main: bool) -> None:
         self.connection, theirs = multiprocessing.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs,), name="polarbear-worker", daemon=True)
+        self.process = context.Process(target=serve, args=(theirs,), name="polarbear-worker", daemon=True)
         self.ready = False
         self.gone = False
         self.deadline: float | None = None
@@ -212,6 +211,13 @@ class _Worker:
         with _main_module(with_main):
             self.process.start()
         theirs.close()  # so that the pipe ends when the process does
+        self._leader: int | None = self.process.pid
+        self._sentinel: list[int] = [self.process.sentinel]
+
+    @property
+    def signs(self) -> list[Any]:
+        """What to wait for: an answer, or the end of the process, also if a child of it holds the connection."""
+        return [self.connection, *self._sentinel]
 
     @property
     def idle(self) -> bool:
@@ -231,20 +237,35 @@ class _Worker:
     def receive(self) -> None:
         """Take what has come from the process."""
         try:
+            over = self._is_over()
             while not self.gone and self.connection.poll():
                 message = self.connection.recv_bytes()
                 if not self.ready:
                     self.ready = True
                     continue
-                problem, answer = loaded(message)
-                future, self._future, self.deadline = self._future, None, None
-                if future is not None:
-                    if problem is None:
-                        future.set_result(answer)
-                    else:
-                        future.set_exception(problem(answer))
+                self._take(message)
+            self.gone = self.gone or over
         except (EOFError, OSError):
             self.gone = True
+
+    def _take(self, message: bytes) -> None:
+        try:
+            problem, answer = loaded(message)
+        except Exception as reason:  # whatever the user's objects do while they are made again
+            problem, answer = RemoteError, f"its answer cannot be read ({told(reason)})"
+        future, self._future, self.deadline = self._future, None, None
+        if future is not None:
+            if problem is None:
+                future.set_result(answer)
+            else:
+                future.set_exception(problem(answer))
+
+    def _is_over(self) -> bool:
+        """Whether the process has ended."""
+        if not self._sentinel or not wait(self._sentinel, 0):
+            return False
+        self._sentinel = []
+        return not _exists(self._leader)  # the server that started it may have died instead, and knows nothing more
 
     def fail(self, problem: Exception) -> None:
         future, self._future, self.deadline = self._future, None, None
@@ -253,64 +274,20 @@ class _Worker:
 
     def kill(self) -> None:
         self.gone = True
+        end_group(self._leader)
         with contextlib.suppress(OSError, ValueError):
             self.process.kill()
 
     def stop(self) -> int | None:
         """End the process, and say with which code it ended."""
         self.connection.close()
-        if not self.gone:
-            self.process.kill()
+        if self.gone:  # by itself; but a call may also have closed the connection, and go on
+            self.process.join(_FAREWELL)
+        self.kill()
         self.process.join()
         code: int | None = self.process.exitcode
         self.process.close()
         return code
-
-
-def _serve(connection: Connection) -> None:
-    """Answer calls until the other side is gone."""
-    # Ctrl-C reaches every process of the terminal; what it means is for the race to decide.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR"):
-        os.environ[f"{library}_NUM_THREADS"] = "1"
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    connection.send_bytes(b"ready")
-    while True:
-        try:
-            message = connection.recv_bytes()
-        except (EOFError, OSError):
-            return
-        connection.send_bytes(_answer(message))
-
-
-def _answer(message: bytes) -> bytes:
-    try:
-        function, args, kwargs = loaded(message)
-    except Exception as problem:  # whatever the user's objects do while they are made
-        reason = (
-            f"it cannot be loaded in a worker process ({type(problem).__name__}: {problem}). What is defined in a "
-            "notebook or on the command line exists only there: put it in a module, or race with workers=0"
-        )
-        return pickle.dumps((UnloadableError, reason))
-    try:
-        return pickle.dumps((None, function(*args, **kwargs)))
-    except Exception as problem:
-        return pickle.dumps((RemoteError, told(problem)))
-
-
-def told(problem: BaseException) -> str:
-    """Say what was raised, and where."""
-    frames = traceback.extract_tb(problem.__traceback__)
-    where = f", {Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else ""
-    return f"{type(problem).__name__}: {problem}{where}"
-
-
-def _end_with_parent() -> None:
-    """End this process when the race's process dies, even if by kill -9 in the middle of a run."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 @contextlib.contextmanager
@@ -335,6 +312,16 @@ def _cannot_start(problem: object) -> WorkersCannotStartError:
         f"Worker processes end before they can work ({reason}). A script that races must guard its start with  "
         'if __name__ == "__main__":  since workers import it; or race with workers=0, in this process.'
     )
+
+
+def _exists(pid: int | None) -> bool:
+    if pid is None or sys.platform == "win32":
+        return False
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
 
 
 def _death(code: int | None) -> str:

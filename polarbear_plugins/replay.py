@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from polarbear_plugins.errors import InvalidInputError, SourceError
-from polarbear_plugins.journal import Journal
+from polarbear_plugins.journal import Journal, is_sqlite
+from polarbear_plugins.journal_copies import journal_copy
 from polarbear_plugins.race_state import RaceState, start_race
 from polarbear_plugins.racing import enter, observe, plan
 from polarbear_plugins.results import Failure, RaceResult, infer
@@ -19,11 +20,14 @@ __all__ = ["failures_of", "load_result", "made_with", "replayed", "unchanged"]
 
 
 def load_result(path: str | Path) -> RaceResult:
-    """Read a result that was saved, or the one that stands in the journal of a race; runs nothing."""
+    """Read a result that was saved, or the one that stands in the journal of a race; runs nothing.
+
+    The race may be under way: then it is read as if it had been interrupted after its last finished round.
+    """
     path = Path(path)
-    if not path.is_file() or not _is_sqlite(path):
+    if not path.is_file() or not is_sqlite(path):
         return RaceResult.load(path)
-    with Journal.open(path) as journal:
+    with journal_copy(path) as journal:
         about = journal.about
         state, _ = replayed(journal, about)
         return RaceResult(
@@ -98,8 +102,3 @@ def failures_of(state: RaceState, failures: Iterable[Failure]) -> tuple[Failure,
     order = {name: place for place, name in enumerate(state.table.instances)}
     known = [failure for failure in failures if failure.instance in order]
     return tuple(sorted(known, key=lambda failure: (order[failure.instance], failure.algorithm)))
-
-
-def _is_sqlite(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(6) == b"SQLite"

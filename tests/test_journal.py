@@ -229,7 +229,7 @@ def test_the_database_of_another_program_is_refused_and_not_touched(path: Path, 
     assert list(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("content", [b"", b"evaluations raw_y\n1 5.0\n", b"SQLite format 2\x00" * 100, b"\x00" * 8192])
+@pytest.mark.parametrize("content", [b"evaluations raw_y\n1 5.0\n", b"SQLite format 2\x00" * 100, b"\x00" * 8192])
 def test_a_file_of_another_kind_is_refused(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     refused(path, "is not the journal of a race")

@@ -9,9 +9,11 @@ from typing import Any
 import click
 
 from polarbear_plugins.cli.findings import show_result
-from polarbear_plugins.cli.output import console, json_option, print_json
+from polarbear_plugins.cli.output import console, json_option, print_json, prints_to_stderr
 from polarbear_plugins.cli.progress import ProgressView, working
+from polarbear_plugins.interruptions import undisturbed
 from polarbear_plugins.report.page import check_replaceable, write_report
+from polarbear_plugins.results import RaceResult
 from polarbear_plugins.runner import race as run_race
 from polarbear_plugins.settings import RaceSettings
 from polarbear_plugins.timepoints import log_timepoints, uniform_timepoints
@@ -62,12 +64,16 @@ def demo(output: Path, journal: Path | None, seed: int, workers: int | None, for
     most = {"max_cost": _MOST_EVALUATIONS} if real else {"max_rounds": _MOST_ROUNDS}
     # Less sure than usual, and limited: a minute is short.
     settings = RaceSettings(alpha=0.95, resolution="crossing", seed=seed, **most)
-    out = console()
     if not as_json:
-        out.print(_introduction(real), soft_wrap=True)
-    with ProgressView() as view:
+        console().print(_introduction(real), soft_wrap=True)
+    with ProgressView() as view, prints_to_stderr():
         what = _REAL if real else _SYNTHETIC
         result = run_race(**what, settings=settings, workers=workers, journal=journal, progress=view)
+    with undisturbed(result.stopped == "interrupted"):  # ctrl-C was heard; a second one must not lose the report
+        _conclude(result, real, output, journal, force, as_json)
+
+
+def _conclude(result: RaceResult, real: bool, output: Path, journal: Path | None, force: bool, as_json: bool) -> None:
     unit = "evaluations" if real else ""
     title = "Demonstration: step-size adaptations of CMA-ES on MA-BBOB" if real else "Demonstration: known ratings"
     with working("writing the report"):
@@ -75,6 +81,7 @@ def demo(output: Path, journal: Path | None, seed: int, workers: int | None, for
     if as_json:
         print_json({"report": str(output), "real": real, **result.to_dict()})
         return
+    out = console()
     show_result(out, result, unit)
     out.print(f"saved {', '.join(str(path) for path in (output, journal) if path is not None)}", soft_wrap=True)
     out.print(f"Open {output.resolve().as_uri()} in a browser.", soft_wrap=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import click
@@ -11,7 +14,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["WIDE", "console", "json_option", "print_json", "text_table"]
+__all__ = ["WIDE", "console", "json_option", "print_json", "prints_to_stderr", "text_table"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -52,3 +55,23 @@ def text_table(*columns: str) -> Table:
             column.removeprefix(">"), justify="right" if column.startswith(">") else "left", overflow="fold"
         )
     return table
+
+
+@contextlib.contextmanager
+def prints_to_stderr() -> Iterator[None]:
+    """Send to standard error what is printed meanwhile, by algorithms and the libraries under them, too."""
+    sys.stdout.flush()
+    try:
+        ours = os.dup(1)
+    except OSError:  # there is none
+        ours = None
+    try:
+        if ours is not None:
+            with contextlib.suppress(OSError):
+                os.dup2(2, 1)
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if ours is not None:
+            os.dup2(ours, 1)
+            os.close(ours)

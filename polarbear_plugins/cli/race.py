@@ -14,10 +14,11 @@ import click
 from polarbear_plugins.cli.completion import complete_registered
 from polarbear_plugins.cli.findings import show_result
 from polarbear_plugins.cli.options import key_values, parse_timepoints, settings_from, settings_options
-from polarbear_plugins.cli.output import console, json_option, print_json
+from polarbear_plugins.cli.output import console, json_option, print_json, prints_to_stderr
 from polarbear_plugins.cli.progress import ProgressView
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.integrations.ioh_writer import scenario_of, write_ioh
+from polarbear_plugins.interruptions import undisturbed
 from polarbear_plugins.plugins import load_plugins
 from polarbear_plugins.results import RaceResult
 from polarbear_plugins.runner import race as run_race
@@ -123,7 +124,7 @@ def race(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PolarBearWarning)  # the race asks for the suite again
             budget = getattr(load_plugins().suite(suite, **options), "budget", None)
-    with _connected(executor, executor_options) as connected, ProgressView() as view:
+    with _connected(executor, executor_options) as connected, ProgressView() as view, prints_to_stderr():
         result = run_race(
             portfolio,
             suite,
@@ -138,8 +139,9 @@ def race(
             retries=retries,
             progress=view,
         )
-    _keep(result, output, ioh_output)
-    _present(result, as_json, (journal, output, ioh_output))
+    with undisturbed(result.stopped == "interrupted"):  # ctrl-C was heard; a second one must not lose the result
+        _keep(result, output, ioh_output)
+        _present(result, as_json, (journal, output, ioh_output))
 
 
 @click.command(short_help="Go on with the race in a journal.")
@@ -162,7 +164,7 @@ def resume(
 
     A race that was stopped by its limits goes on if --max-rounds or --max-cost gives it more.
     """
-    with _connected(executor, executor_options) as connected, ProgressView() as view:
+    with _connected(executor, executor_options) as connected, ProgressView() as view, prints_to_stderr():
         result = resume_race(
             journal,
             workers=workers,
@@ -173,8 +175,9 @@ def resume(
             retries=retries,
             progress=view,
         )
-    _keep(result, output, ioh_output)
-    _present(result, as_json, (journal, output, ioh_output))
+    with undisturbed(result.stopped == "interrupted"):  # ctrl-C was heard; a second one must not lose the result
+        _keep(result, output, ioh_output)
+        _present(result, as_json, (journal, output, ioh_output))
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from polarbear_plugins.timepoints import spans
 from polarbear_plugins.validation import FloatArray
 
 if TYPE_CHECKING:
+    from polarbear_plugins.outlook import Outlook
     from polarbear_plugins.results import RaceResult
 
 __all__ = [
@@ -54,13 +55,15 @@ class Stretch:
     algorithm: str
 
 
-def conclusion(result: RaceResult, unit: str = "") -> str:
+def conclusion(result: RaceResult, unit: str = "", expected: Outlook | None = None) -> str:
     """Say what was found, whom to choose, how it ended and what is still open.
 
     Parameters
     ----------
     unit
         Of time, such as ``evaluations``; left out if it is not known.
+    expected
+        The outlook of the result, if it is known already.
     """
     if not result.rounds:
         return "Interrupted before the first round was over: nothing is known yet."
@@ -77,7 +80,7 @@ def conclusion(result: RaceResult, unit: str = "") -> str:
         text += f"{len(pairs)} pair{'s are' if len(pairs) > 1 else ' is'} not settled ({some})"
         if result.stopped not in ("resolved", "analyzed"):
             text += f", {_WHY[result.stopped]}"
-        text += f"; {result.outlook()} would likely settle {'them' if len(pairs) > 1 else 'it'}"
+        text += f"; {expected or result.outlook()} would likely settle {'them' if len(pairs) > 1 else 'it'}"
     if result.stopped != "analyzed":
         share = result.cost / result.full_cost if result.full_cost else 1.0
         text += (

@@ -146,7 +146,7 @@ def test_a_result_gives_its_tables(raced: RaceResult) -> None:
     rounds = raced.to_pandas("rounds")
     assert list(rounds["round"]) == [1, 2, 3, 4]
     assert rounds["cost"].iloc[-1] == raced.cost
-    assert rounds["left"].iloc[-1] == len(raced.pareto_set)
+    assert list(rounds["left"]) == list(len(raced.algorithms) - rounds["eliminated"].cumsum())
     assert rounds["eliminated"].sum() == len(raced.eliminations)
     out = raced.to_pandas("eliminations")
     assert [tuple(row) for row in out.itertuples(index=False)] == [

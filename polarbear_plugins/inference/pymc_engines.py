@@ -94,7 +94,7 @@ def nuts(
                 progressbar=progress,
                 compute_convergence_checks=False,  # done below
             )
-    _check_finished(trace, how["draws"])
+    _check_finished(trace, int(how["draws"]))
     points = {name: _in_turn(np.asarray(trace.posterior[name])) for name in layout(model)}
     utilities, hyperparameters = convert(task, points)
     divergences = int(np.asarray(trace.sample_stats["diverging"]).sum())

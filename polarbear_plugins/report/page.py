@@ -14,6 +14,7 @@ from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.findings import conclusion
 from polarbear_plugins.hookspecs import ReportSection
 from polarbear_plugins.markup import Markup, text
+from polarbear_plugins.outlook import Outlook
 from polarbear_plugins.plugins import Plugins, load_plugins
 from polarbear_plugins.report import sections
 from polarbear_plugins.report.choices import choices_of, preferences_of, selection_section
@@ -88,9 +89,11 @@ def render(result: RaceResult, *, title: str | None = None, unit: str = "", plug
     heading = title_of(result) if title is None else title
     body: list[tuple[str, str, str]] = []  # name for links, title, HTML
     data: dict[str, Any] | None = None
+    # Simulated once: it takes as long as a figure, and two places tell it.
+    expected = result.outlook() if result.rounds and not result.resolved else None
     if result.rounds:
         figures = Figures(result, unit)
-        body, data = _findings(result, figures, unit)
+        body, data = _findings(result, figures, unit, expected)
     body.append(("repeat", "Settings, and how to repeat it", sections.repeat(result)))
     added = (plugins or load_plugins()).manager.hook.polarbear_report_sections(result=result)
     # pluggy asks the plugin that was registered last first; in the page they stand in the order of registration.
@@ -106,7 +109,7 @@ def render(result: RaceResult, *, title: str | None = None, unit: str = "", plug
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{text(heading)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
         f'<header><h1>{text(heading)}</h1><p class="quiet">{text(_subtitle(result, unit))}</p></header>\n<main>\n'
-        f'<p class="conclusion">{text(conclusion(result, unit))}</p>{_warnings(result)}\n'
+        f'<p class="conclusion">{text(conclusion(result, unit, expected))}</p>{_warnings(result)}\n'
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n{parts}</main>\n'
         "<footer>Written by polarbear-plugins. Ratings are probabilities of being the best of all algorithms on a new "
         "instance; everything here follows from rankings, not from how far values lie apart.</footer>\n"
@@ -130,7 +133,9 @@ def title_of(result: RaceResult) -> str:
     return f"Race of {who} on {suite['name']}" if suite else f"Race of {who}"
 
 
-def _findings(result: RaceResult, figures: Figures, unit: str) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
+def _findings(
+    result: RaceResult, figures: Figures, unit: str, expected: Outlook | None
+) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
     choices = choices_of(result, unit)
     # A budget by itself is a timepoint of the figures above.
     named = {key: wish for key, wish in preferences_of(result, unit).items() if isinstance(wish[1], str)}
@@ -142,7 +147,7 @@ def _findings(result: RaceResult, figures: Figures, unit: str) -> tuple[list[tup
         ("algorithms", "Who is in, and who is out", sections.algorithms(result, figures.colours) + figures.dominance()),
         ("ratings", "Ratings over time", figures.note() + figures.ratings() + figures.wins()),
         ("selection", "Choose", selection),
-        ("open", "What is not settled", sections.open_questions(result)),
+        ("open", "What is not settled", sections.open_questions(result, expected)),
     ]
     if several:
         body.append(("rounds", "Round by round", sections.rounds(result) + figures.allocation()))

@@ -10,6 +10,7 @@ import numpy as np
 
 from polarbear_plugins.findings import Stretch, amount, mean_ratings, reasons, stretches
 from polarbear_plugins.markup import Markup, definitions, html_table, text
+from polarbear_plugins.outlook import Outlook
 from polarbear_plugins.report.commands import how_to_repeat
 from polarbear_plugins.results import RaceResult
 from polarbear_plugins.timepoints import spans
@@ -101,9 +102,9 @@ def rounds(result: RaceResult) -> Markup:
     return _wide(html_table((">round", ">instances so far", ">cost so far", ">pairs settled", "eliminated"), rows))
 
 
-def open_questions(result: RaceResult) -> Markup:
+def open_questions(result: RaceResult, expected: Outlook | None) -> Markup:
     """Tell what is not settled, and what settling it would take."""
-    if result.resolved:
+    if expected is None:
         return Markup("<p>Nothing: every pair is settled.</p>")
     relations, grid, pairs = result.relations, result.timepoints, result.open_pairs
     rows = []
@@ -124,7 +125,7 @@ def open_questions(result: RaceResult) -> Markup:
     return Markup(
         f"<p>{count:,} pair{'s are' if count > 1 else ' is'} neither surely different nor surely equivalent at some "
         f"timepoints. Likely needed to settle {'them' if count > 1 else 'it'}: "
-        f"<strong>{text(result.outlook())}</strong>, beside the "
+        f"<strong>{text(expected)}</strong>, beside the "
         f"{len(result.state.table.instances):,} there are. {text(advice)}.</p>"
         f"{_wide(html_table(columns, rows))}{more_pairs}"
     )

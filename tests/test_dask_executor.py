@@ -346,7 +346,7 @@ def test_what_a_worker_cannot_load_is_named(cluster: Cluster, tmp_path: Path, mo
 
     with (
         connect(cluster.need(2), 10) as executor,
-        pytest.raises(InvalidInputError, match=r"'a' on '.*only_here.*every"),
+        pytest.raises(InvalidInputError, match=r"'[ab]' on 'p[01]': .*only_here.*every"),
     ):
         race({"a": only_here.good, "b": only_here.good}, ["p0", "p1"], TIMES, SETTINGS, executor=executor)
 

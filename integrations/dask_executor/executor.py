@@ -330,7 +330,7 @@ def start_local(workers: int, threads: int) -> DaskExecutor:
         n_workers=workers,
         threads_per_worker=threads,
         processes=True,
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",  # also without a dashboard there is a port, and the usual one may be taken
         host="127.0.0.1",
         memory_limit=0,
     )

@@ -103,6 +103,7 @@ class Cluster:
         self.folder = folder
         self.processes: list[subprocess.Popen[bytes]] = []
         self.workers: list[subprocess.Popen[bytes]] = []
+        self.odd: list[subprocess.Popen[bytes]] = []  # those with a path of their own
         self.scheduler: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -131,6 +132,8 @@ class Cluster:
         arguments = ("--no-nanny", "--nthreads", "1", "--death-timeout", "60")
         worker = self._process("dask_worker", *arguments, path=path)
         self.workers.append(worker)
+        if path:
+            self.odd.append(worker)
         return worker
 
     def need(self, count: int) -> str:
@@ -196,6 +199,8 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture
 def cluster(machines: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     machines.start()
+    for worker in machines.odd:  # left by a test that failed
+        machines.kill(worker)
     monkeypatch.syspath_prepend(machines.folder)
     yield machines
     sys.modules.pop("dask_algorithms", None)
@@ -238,10 +243,22 @@ def runs_in(journal: Path) -> list[tuple[str, str]]:
     return found
 
 
+ABSENT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "polarbear_plugins":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
 def without_us(folder: Path) -> Path:
-    """A folder with a package of our name in which nothing of ours is."""
-    (folder / "polarbear_plugins").mkdir(parents=True)
-    (folder / "polarbear_plugins" / "__init__.py").touch()
+    """A folder that keeps this package from those who find it first."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(ABSENT)
     return folder
 
 
@@ -346,7 +363,7 @@ def test_what_a_worker_cannot_load_is_named(cluster: Cluster, tmp_path: Path, mo
 
     with (
         connect(cluster.need(2), 10) as executor,
-        pytest.raises(InvalidInputError, match=r"'a' on '.*only_here.*every"),
+        pytest.raises(InvalidInputError, match=r"'[ab]' on 'p[01]': .*only_here.*every"),
     ):
         race({"a": only_here.good, "b": only_here.good}, ["p0", "p1"], TIMES, SETTINGS, executor=executor)
 

@@ -31,7 +31,7 @@ _TICK = 1.0  # seconds between looks at who is there
 _PATIENCE = 5.0  # seconds without a worker, after which the user is told
 _GIVEN_UP = 15.0  # seconds without an answer of the scheduler, after which it counts as lost
 _ASKING = 10.0  # seconds in which workers must tell their versions; a run looks again before it begins
-_TROUBLES = 3  # workers that may fail to begin a run before it is given up
+_TROUBLES = 5  # times that a run may fail to begin before the race is given up
 _RUN = f"{run_message.__module__}:{run_message.__name__}"
 _WHO = "A race on Dask"
 
@@ -191,11 +191,13 @@ class DaskExecutor(RunExecutor):
             except Exception as problem:
                 if job.request is None:
                     raise
-                # Runs tell of their failures in their answers; this is a worker that cannot even load what answers.
+                # Runs tell of their failures in their answers; this is a worker that could not even load what answers:
+                # it lacks it, or two threads of it imported the same modules at the same moment, which Python refuses.
                 troubles += 1
                 await self._look(again=True)
-                if not self._refused or troubles > _TROUBLES:
-                    raise UnfitWorkerError(f"A worker could not begin a run ({told(problem)}).") from None
+                if troubles > _TROUBLES:
+                    raise UnfitWorkerError(f"No worker could begin a run ({told(problem)}).") from None
+                await asyncio.sleep(_TICK / 10)
                 continue
             if result is None and fit:  # they are all gone
                 continue
@@ -257,10 +259,9 @@ class DaskExecutor(RunExecutor):
         except TimeoutError:
             return
         for worker, have in found.items():
-            if isinstance(have, OSError):  # it has just gone
-                continue
             if isinstance(have, Exception):
-                self._refuse(worker, f"it has no polarbear-plugins that fits ({have})")
+                if "ModuleNotFoundError" in repr(have):  # others are in passing, or show when a run begins
+                    self._refuse(worker, f"it has no polarbear-plugins that fits ({have})")
                 continue
             reason = misfit(have, needed())
             if reason is not None:
@@ -329,7 +330,7 @@ def start_local(workers: int, threads: int) -> DaskExecutor:
         n_workers=workers,
         threads_per_worker=threads,
         processes=True,
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",  # also without a dashboard there is a port, and the usual one may be taken
         host="127.0.0.1",
         memory_limit=0,
     )

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp, softmax
 from scipy.stats import dirichlet
 
-from polarbear_plugins import plackett_luce
-from polarbear_plugins.plackett_luce import Likelihood, Remainder, helmert, scores
+from polarbear_plugins import remainder as remainders
+from polarbear_plugins.plackett_luce import Likelihood, helmert, scores
 from polarbear_plugins.ranks import RankArray, ranks_of
+from polarbear_plugins.remainder import Remainder
 from polarbear_plugins.subset_statistics import Statistics, statistics_of
 
 
@@ -374,7 +375,7 @@ def test_the_remainder_is_the_same_where_its_shares_are_not_kept(monkeypatch: py
     likelihood, x = Likelihood(statistics_of(ranks, np.ones(9))), rng.normal(size=(7, 5))
     step = rng.normal(size=(300, 7, 5)).astype(np.float32)
     kept = Remainder(likelihood, x, likelihood.gradient(x), likelihood.information(x))
-    monkeypatch.setattr(plackett_luce, "_MOST_SHARES", 0)
+    monkeypatch.setattr(remainders, "_MOST_SHARES", 0)
     again = Remainder(likelihood, x, likelihood.gradient(x), likelihood.information(x))
     np.testing.assert_array_equal(kept.value(step), again.value(step))
     np.testing.assert_array_equal(kept.gradient(step), again.gradient(step))

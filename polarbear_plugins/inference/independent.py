@@ -215,7 +215,7 @@ def gibbs_sweep(statistics: Statistics, utilities: FloatArray, rng: np.random.Ge
     them, groups of algorithms are scaled together with the arrivals of the sets inside them: a group that is far behind
     has a rating of its own that single ratings could follow only in small steps.
     """
-    members, counts = statistics.sets[0][0][:-1], statistics.sets[0][1][:-1]
+    members, counts = statistics.sets[0][0][:-1].astype(np.float64, copy=False), statistics.sets[0][1][:-1]
     shape = statistics.wins[0]
     theta = np.exp(np.maximum(utilities - utilities.max(axis=1, keepdims=True), _LOWEST_LOG))
     # The prior makes theta the shares of independent gamma variables; their sum is independent of the shares.

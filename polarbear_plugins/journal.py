@@ -30,7 +30,7 @@ __all__ = ["Entry", "Journal", "JournalRun"]
 # "PLBR", so that no other program's file is taken for a journal.
 _APPLICATION = 0x504C4252
 _VERSION = 1
-# Waiting for the disk takes about a millisecond.  Runs that took less than this together, in seconds, wait for the next.
+# Waiting for the disk takes about a millisecond: runs that took fewer seconds than this together wait with the next.
 _WORTH_WAITING = 0.05
 _SCHEMA = """
 CREATE TABLE about (key TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT;

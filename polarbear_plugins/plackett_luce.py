@@ -51,7 +51,8 @@ class Block:
         count, n = self.members.shape
         if count * n * n > _MOST_PAIRS:
             return None
-        return (self.members[:, :, None] * self.members[:, None, :]).reshape(count, n * n)
+        pairs: FloatArray = (self.members[:, :, None] * self.members[:, None, :]).reshape(count, n * n)
+        return pairs
 
 
 class Likelihood:

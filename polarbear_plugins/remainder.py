@@ -1,9 +1,9 @@
 """What a quadratic expansion of the Plackett-Luce log-likelihood leaves over: the weight of a draw around the mode.
 
-With ``e = exp(step) - 1`` and ``u`` the mean of ``e`` over a set, weighted by the shares of its members, the logarithm of
-the rating of the set grows by ``log(1 + u)``.  A timepoint can have a hundred thousand sets.  Then its steps are short,
-and the sums over all sets of ``u``, of ``u^2`` and of ``u^3`` say nearly everything; these are polynomials of ``e`` whose
-coefficients take one pass over the sets, whatever the number of draws.
+With ``e = exp(step) - 1`` and ``u`` the mean of ``e`` over a set, weighted by the shares of its members, the logarithm
+of the rating of the set grows by ``log(1 + u)``.  A timepoint can have a hundred thousand sets.  Then its steps are
+short, and the sums over all sets of ``u``, of ``u^2`` and of ``u^3`` say nearly everything; these are polynomials of
+``e`` whose coefficients take one pass over the sets, whatever the number of draws.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _MOST_SHARES = 1 << 20
 # With very many sets: draws weighed at a time, and from how many on the sums of cubes are worth their pass.
 _MANY_DRAWS = 64
 _WORTH_CUBES = 256
+_SMALL_CHANGE = 0.5
 
 
 class Remainder:
@@ -105,16 +106,15 @@ class Remainder:
         long = step.astype(np.float64)
         change = np.expm1(long)
         pulls = self._likelihood.wins - self._gradient
-        # Sums of u, which is linear in the change, cancel all but what is left of the quadratic expansion.
         value: FloatArray = np.einsum("ztn,ztn->z", long, 0.5 * _times(long, self._information))
-        value += np.einsum("ztn,tn->z", long - change, pulls)
         far = np.ones(len(step), dtype=bool)
         if len(step) >= _WORTH_CUBES:
             sums, left = self._sums_of_powers(change, pulls)
             far = ~(left <= _MOST_LEFT)
-            value[~far] -= sums[~far]
+            # The sum of u is linear in the change: what is left of it and of the step is of second order.
+            value[~far] += np.einsum("ztn,tn->z", (long - change)[~far], pulls) - sums[~far]
         if far.any():
-            value[far] -= self._set_by_set(change[far].astype(np.float32))
+            value[far] += np.einsum("ztn,tn->z", long[far], pulls) - self._set_by_set(change[far])
         return value
 
     def _sums_of_powers(self, change: FloatArray, pulls: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -155,17 +155,21 @@ class Remainder:
             cubes[:, i, i + 1 :, i] *= 1.5
         return cubes
 
-    def _set_by_set(self, change: Float32Array) -> FloatArray:
-        """Sum of ``log(1 + u) - u`` over the sets."""
+    def _set_by_set(self, change: FloatArray) -> FloatArray:
+        """Sum of ``log(1 + u)`` over the sets."""
         total = np.zeros(len(change))
+        # Small numbers are rounded less than those near 1, by which all sets would err alike; but a sum near 0 of 1 and
+        # a number near -1 is not to be had.
+        later = np.where(np.abs(change).max(axis=(1, 2)) < _SMALL_CHANGE, 1.0, 0.0)
+        rounded = (change + (1 - later)[:, None, None]).astype(np.float32)
+        added = later[:, None].astype(np.float32)
         for block, part, first, weights in self._shares_in_parts():
             shares, counts = self._shares(block, slice(first, first + 1), part)[0], weights.astype(np.float32)
-            here = np.ascontiguousarray(change[:, block.timepoints.start + first])
+            here = np.ascontiguousarray(rounded[:, block.timepoints.start + first])
             for start in range(0, len(change), _MANY_DRAWS):
                 means = here[start : start + _MANY_DRAWS] @ shares
-                logs = np.log(means + 1)
-                logs -= means
-                total[start : start + _MANY_DRAWS] += logs @ counts
+                means += added[start : start + _MANY_DRAWS]
+                total[start : start + _MANY_DRAWS] += np.log(means, out=means) @ counts
         return total
 
     def _shares_in_parts(self) -> Iterator[tuple[Block, slice, int, FloatArray]]:
@@ -178,7 +182,7 @@ class Remainder:
     def _groups(
         self, step: Float32Array
     ) -> Iterator[tuple[slice, Float32Array, Float32Array, Float32Array, Float32Array]]:
-        """For a few timepoints and sets at a time: these, shares and counts of the sets, ratings of algorithms, of sets."""
+        """For some timepoints and sets at a time: these, shares and counts of sets, ratings of algorithms, of sets."""
         for block, counts, ready in self._blocks:
             size = max(1, _CHUNK // max(1, len(step) * counts.shape[1]))
             for first in range(0, len(counts), size):

@@ -212,7 +212,7 @@ def _keys(members: NDArray[np.bool_]) -> NDArray[Any]:
 
 def _members(keys: NDArray[Any], algorithms: int) -> NDArray[np.bool_]:
     """Undo :func:`_keys`."""
-    packed = keys.astype(keys.dtype.newbyteorder(">")).view(np.uint8).reshape(keys.size, -1)
+    packed = keys.astype(keys.dtype.newbyteorder(">")).view(np.uint8).reshape(keys.size, keys.dtype.itemsize)
     return np.unpackbits(packed, axis=-1, count=algorithms).astype(bool)
 
 

@@ -238,7 +238,8 @@ class Journal:
             )
             for run in runs
         ]
-        self._at_stake += sum(run.seconds for run in runs)
+        # How long a failed run took is not known.
+        self._at_stake += sum(run.seconds if run.failure is None else _WORTH_WAITING for run in runs)
         wait = self._at_stake >= _WORTH_WAITING
         if not wait:
             self._rows("PRAGMA synchronous = NORMAL")

@@ -34,6 +34,7 @@ CASES: list[tuple[str, int, int, int]] = [
     ("sparse-gp", 5, 30, 100),
     ("gp", 5, 30, 60),
     ("random-walk", 5, 30, 500),
+    ("dirichlet", 20, 6000, 2),  # hardly any set occurs twice
 ]
 NUTS_CASES = {0, 5, 6, 7, 8, 9}
 

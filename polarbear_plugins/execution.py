@@ -153,8 +153,15 @@ def make_request(
         identity=identity,
         horizon=horizon,
         seed=seed,
-        timepoints=tuple(timepoints[timepoints <= horizon].tolist()),
+        timepoints=_until(timepoints.tobytes(), horizon),
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _until(timepoints: bytes, horizon: float) -> tuple[float, ...]:
+    """Timepoints up to the horizon, the same object for all the runs of a round."""
+    grid = np.frombuffer(timepoints)
+    return tuple(grid[grid <= horizon].tolist())
 
 
 def perform(request: Request) -> tuple[Trajectory, float]:

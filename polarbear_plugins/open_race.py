@@ -68,6 +68,7 @@ class Race:
         self._journal: Journal | None = None
         self._posterior: Posterior | None = None
         self._identities: list[Identity] = []
+        self._names: set[str] = set()  # of these
         self._supply: Iterator[Identity] = suite.suite.identities(derived_seed(self._seed, "instances"))
         self._finished: dict[tuple[str, str], Trajectory] = {}  # of the round under way
         self._failures: list[Failure] = []
@@ -273,17 +274,16 @@ class Race:
     def _draw(self, count: int) -> int | None:
         """Draw instances until there are so many; says how many there are if the suite has no more."""
         drawn: list[Identity] = []
-        known = {identity.name for identity in self._identities}
         while len(self._identities) + len(drawn) < count:
             identity = next(self._supply, None)
             if identity is None:
                 break
-            if identity.name in known:
+            if identity.name in self._names:
                 raise InvalidInputError(
                     f"The suite {self._suite.suite.name!r} gave two instances called {identity.name!r}; names must "
                     "differ."
                 )
-            known.add(identity.name)
+            self._names.add(identity.name)
             drawn.append(identity)
         if self._journal is not None and drawn:
             self._journal.add_instances(len(self._identities), drawn)
@@ -315,6 +315,7 @@ class Race:
                     f"{place} as it did for the journal: it is another suite, or another version of it."
                 )
         self._identities = list(identities)
+        self._names = {identity.name for identity in identities}
 
     def _tell(self) -> None:
         """Tell each plugin by itself, so that one that fails hides nothing from the others."""

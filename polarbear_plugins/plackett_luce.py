@@ -7,7 +7,6 @@ a posterior hardly depends on the number of rankings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,29 +17,33 @@ from numpy.typing import NDArray
 from polarbear_plugins.ranks import RankArray
 from polarbear_plugins.subset_statistics import Statistics
 from polarbear_plugins.tie_blocks import tie_gradient, tie_hessian, tie_value
-from polarbear_plugins.validation import Float32Array, FloatArray
+from polarbear_plugins.validation import FloatArray
 
-__all__ = ["Likelihood", "Remainder", "helmert", "scores"]
+__all__ = ["LOWEST", "MANY_SETS", "Block", "Likelihood", "helmert", "scores"]
 
 # Utilities further below the best count as this far below in sums, which then never vanish.
-_LOWEST = -300.0
+LOWEST = -300.0
 _MOST_PAIRS = 1 << 18
-# Single precision is good for steps up to this, which exp can take, and for so many choices: logarithms of numbers near
-# 1 err by less than 1e-7, and no sum of them by more than 0.01, which is nothing to the weight of a draw.
-_LONGEST_STEP = 80.0
-_MOST_COUNTS = 1e5
-# Numbers worked on at a time: few enough to stay in the cache, enough to hide the cost of a call.
-_CHUNK = 1 << 16
-_MOST_SHARES = 1 << 20
+# More sets than this are kept as truth values and worked on in parts of this many.  Up to 12 algorithms have fewer.
+MANY_SETS = 1 << 12
 
 
 @dataclass(frozen=True)
-class _Block:
-    """Timepoints that share a list of sets."""
+class Block:
+    """Timepoints that share a list of sets; a timepoint with very many is alone, and they are worked on in parts."""
 
     timepoints: slice
-    members: FloatArray
+    members: NDArray[Any]
     counts: FloatArray
+
+    @property
+    def parts(self) -> list[slice]:
+        """Where to cut the list of sets."""
+        return [slice(start, start + MANY_SETS) for start in range(0, max(1, len(self.members)), MANY_SETS)]
+
+    def members_of(self, part: slice) -> FloatArray:
+        """Members of some sets, as numbers."""
+        return self.members[part].astype(np.float64, copy=False)
 
     @cached_property
     def pairs(self) -> FloatArray | None:
@@ -48,7 +51,8 @@ class _Block:
         count, n = self.members.shape
         if count * n * n > _MOST_PAIRS:
             return None
-        return (self.members[:, :, None] * self.members[:, None, :]).reshape(count, n * n)
+        pairs: FloatArray = (self.members[:, :, None] * self.members[:, None, :]).reshape(count, n * n)
+        return pairs
 
 
 class Likelihood:
@@ -82,11 +86,13 @@ class Likelihood:
     def values(self, x: FloatArray) -> FloatArray:
         """Log-likelihood of each timepoint at ``x[..., timepoint, algorithm]``."""
         shifted = x - x.max(axis=-1, keepdims=True)
-        theta = np.exp(np.maximum(shifted, _LOWEST))
+        theta = np.exp(np.maximum(shifted, LOWEST))
         values: FloatArray = np.einsum("...tn,tn->...t", shifted, self.wins)
         for block in self.blocks:
-            sums = _set_sums(theta, block)
-            values[..., block.timepoints] -= np.einsum("...ts,ts->...t", np.log(sums, out=sums), block.counts)
+            for part in block.parts:
+                sums = _set_sums(theta[..., block.timepoints, :], block.members_of(part))
+                logs = np.einsum("...ts,ts->...t", np.log(sums, out=sums), block.counts[:, part])
+                values[..., block.timepoints] -= logs
         for tie in self.ties:
             for t in np.flatnonzero(tie.counts):
                 values[..., t] -= tie.counts[t] * tie_value(shifted[..., t, :], tie.block, tie.rest)
@@ -95,14 +101,17 @@ class Likelihood:
     def gradient(self, x: FloatArray) -> FloatArray:
         """Gradient at ``x[..., timepoint, algorithm]``, of the same shape."""
         shifted = x - x.max(axis=-1, keepdims=True)
-        theta = np.exp(np.maximum(shifted, _LOWEST))
+        theta = np.exp(np.maximum(shifted, LOWEST))
         gradient: FloatArray = np.empty_like(theta)
         for block in self.blocks:
-            sums = _set_sums(theta, block)
-            np.divide(block.counts, sums, out=sums)
-            part = theta[..., block.timepoints, :]
-            pulls = sums.reshape(part[..., 0].size, len(block.members)) @ block.members
-            gradient[..., block.timepoints, :] = -part * pulls.reshape(part.shape)
+            here = theta[..., block.timepoints, :]
+            pulls = np.zeros((here[..., 0].size, here.shape[-1]))
+            for part in block.parts:
+                members = block.members_of(part)
+                sums = _set_sums(here, members)
+                np.divide(block.counts[:, part], sums, out=sums)
+                pulls += sums.reshape(len(pulls), len(members)) @ members
+            gradient[..., block.timepoints, :] = -here * pulls.reshape(here.shape)
         gradient += self.wins
         for tie in self.ties:
             for t in np.flatnonzero(tie.counts):
@@ -112,138 +121,61 @@ class Likelihood:
     def information(self, x: FloatArray) -> FloatArray:
         """Negative second derivative at ``x[timepoint, algorithm]``, ``[timepoint, algorithm, algorithm]``."""
         shifted = x - x.max(axis=-1, keepdims=True)
-        theta = np.exp(np.maximum(shifted, _LOWEST))
+        theta = np.exp(np.maximum(shifted, LOWEST))
         timepoints, n = x.shape
         information = np.empty((timepoints, n, n))
         for block in self.blocks:
-            part = theta[block.timepoints]
-            sums = part @ block.members.T
-            first = block.counts / sums
-            second = first / sums
-            here = -_weighted_squares(block, second) * part[:, :, None] * part[:, None, :]
-            here[:, range(n), range(n)] += part * (first @ block.members)
-            information[block.timepoints] = here
+            here = theta[block.timepoints]
+            squares, pulls = np.zeros((len(here), n, n)), np.zeros_like(here)
+            for part in block.parts:
+                members = block.members_of(part)
+                sums = here @ members.T
+                first = block.counts[:, part] / sums
+                squares += _weighted_squares(block.pairs, members, first / sums)
+                pulls += first @ members
+            information[block.timepoints] = -squares * here[:, :, None] * here[:, None, :]
+            information[block.timepoints, range(n), range(n)] += here * pulls
         for tie in self.ties:
             for t in np.flatnonzero(tie.counts):
                 information[t] += tie.counts[t] * tie_hessian(shifted[t], tie.block, tie.rest)
         return information
 
 
-class Remainder:
-    """What is left of the log-likelihood of utilities ``x + step`` after its expansion of second order around ``x``.
-
-    Ratings of sets are divided by those at ``x``.  Their logarithms are then near 0, and single precision suffices,
-    in which they take a third of the time.
-
-    Parameters
-    ----------
-    likelihood
-        What to expand.
-    x, gradient, information
-        Where, and its derivatives there: of the shape ``[timepoint, algorithm]``, information once more.
-    """
-
-    def __init__(self, likelihood: Likelihood, x: FloatArray, gradient: FloatArray, information: FloatArray) -> None:
-        self._likelihood, self._x, self._gradient, self._information = likelihood, x, gradient, information
-        totals = [block.counts.sum(axis=1) for block in likelihood.blocks]
-        self._exact = bool(likelihood.ties) or float(np.linalg.norm(np.concatenate(totals))) > _MOST_COUNTS
-        self._theta = np.exp(np.maximum(x - x.max(axis=-1, keepdims=True), _LOWEST))
-        # Shares of many sets among many algorithms are computed again each time, or they would fill the memory.
-        few = sum(block.counts.size for block in likelihood.blocks) * x.shape[1] <= _MOST_SHARES
-        self._blocks = [
-            (block, block.counts.astype(np.float32), self._shares(block, slice(None)) if few else None)
-            for block in likelihood.blocks
-        ]
-        # The gradient is that of the wins minus that of the sets, and the wins are linear.
-        self._pulls = (likelihood.wins - gradient).astype(np.float32)
-        self._single_information = information.astype(np.float32)
-        most_sets = max(block.counts.shape[1] for block in likelihood.blocks)
-        self.most_draws = max(1, min(512, _CHUNK // max(1, most_sets)))
-
-    def value(self, step: Float32Array) -> FloatArray:
-        """Remainder for each ``step[draw, timepoint, algorithm]``; quickest for up to ``most_draws`` of them."""
-        if not self._single_suffices(step):
-            change = self._likelihood.value(self._x + step) - self._likelihood.value(self._x)
-            slope = self._gradient - 0.5 * _times(step, self._information)
-            exact: FloatArray = change - np.einsum("ztn,ztn->z", step, slope)
-            return exact
-        value = np.einsum("ztn,ztn->z", step, self._pulls + 0.5 * _times(step, self._single_information))
-        for _, _, counts, _, sums in self._groups(step):
-            value -= (np.log(sums, out=sums) @ counts[:, :, None]).sum(axis=0)[:, 0]
-        remainder: FloatArray = value.astype(np.float64)
-        return remainder
-
-    def gradient(self, step: Float32Array) -> Float32Array:
-        """Gradient of the remainder, of the same shape as the steps."""
-        if not self._single_suffices(step):
-            exact = self._likelihood.gradient(self._x + step) - self._gradient
-            gradient: Float32Array = (exact + _times(step, self._information)).astype(np.float32)
-            return gradient
-        gradient = self._pulls + _times(step, self._single_information)
-        for timepoints, shares, counts, theta, sums in self._groups(step):
-            theta *= np.divide(counts[:, None, :], sums, out=sums) @ shares.transpose(0, 2, 1)
-            gradient[:, timepoints] -= theta.transpose(1, 0, 2)
-        return gradient
-
-    def _single_suffices(self, step: Float32Array) -> bool:
-        return not self._exact and float(np.abs(step).max(initial=0.0)) < _LONGEST_STEP
-
-    def _groups(
-        self, step: Float32Array
-    ) -> Iterator[tuple[slice, Float32Array, Float32Array, Float32Array, Float32Array]]:
-        """For a few timepoints at a time: these, shares and counts of the sets, ratings of algorithms and of sets."""
-        for block, counts, ready in self._blocks:
-            size = max(1, _CHUNK // max(1, len(step) * counts.shape[1]))
-            for first in range(0, len(counts), size):
-                inside = slice(first, min(first + size, len(counts)))
-                shares = self._shares(block, inside) if ready is None else ready[inside]
-                here = slice(block.timepoints.start + inside.start, block.timepoints.start + inside.stop)
-                theta = np.exp(step[:, here].transpose(1, 0, 2))
-                yield here, shares, counts[inside], theta, theta @ shares
-
-    def _shares(self, block: _Block, inside: slice) -> Float32Array:
-        """Share of each algorithm in the rating of each set at some timepoints of a block."""
-        part = self._theta[block.timepoints][inside]
-        shares: Float32Array = (part[:, :, None] * block.members.T / (part @ block.members.T)[:, None]).astype(
-            np.float32
-        )
-        return shares
+def _set_sums(theta: FloatArray, members: FloatArray) -> FloatArray:
+    """Ratings of sets, ``[..., timepoint, set]``, by one matrix product."""
+    sums = theta.reshape(-1, theta.shape[-1]) @ members.T
+    return sums.reshape(*theta.shape[:-1], len(members))
 
 
-def _times(step: NDArray[Any], matrices: NDArray[Any]) -> NDArray[Any]:
-    """Product of ``step[draw, timepoint, algorithm]`` with a matrix for each timepoint."""
-    product: NDArray[Any] = (step.transpose(1, 0, 2) @ matrices).transpose(1, 0, 2)
-    return product
-
-
-def _set_sums(theta: FloatArray, block: _Block) -> FloatArray:
-    """Ratings of the sets of a block, ``[..., timepoint, set]``, by one matrix product."""
-    part = theta[..., block.timepoints, :]
-    sums = part.reshape(-1, part.shape[-1]) @ block.members.T
-    return sums.reshape(*part.shape[:-1], len(block.members))
-
-
-def _weighted_squares(block: _Block, weights: FloatArray) -> FloatArray:
+def _weighted_squares(pairs: FloatArray | None, members: FloatArray, weights: FloatArray) -> FloatArray:
     """Sum over sets of weight times the outer product of their members, ``[timepoint, algorithm, algorithm]``."""
-    n = block.members.shape[1]
-    if block.pairs is not None:
-        return (weights @ block.pairs).reshape(len(weights), n, n)
-    squares: FloatArray = np.stack([(block.members.T * row) @ block.members for row in weights])
+    n = members.shape[1]
+    if pairs is not None:
+        return (weights @ pairs).reshape(len(weights), n, n)
+    squares: FloatArray = np.stack([(members.T * row) @ members for row in weights])
     return squares
 
 
-def _blocks(statistics: Statistics) -> list[_Block]:
+def _blocks(statistics: Statistics) -> list[Block]:
     """Join neighbouring timepoints as long as their sets are mostly the same: fewer and larger products."""
-    blocks: list[_Block] = []
+    blocks: list[Block] = []
     start = 0
     if statistics.timepoints == 1:
-        [(members, counts)] = statistics.sets
-        return [_Block(slice(0, 1), members, counts[None])]
-    keys = [[row.tobytes() for row in members.astype(bool)] for members, _ in statistics.sets]
+        return [_alone(0, *statistics.sets[0])]
+    # Very many sets are not looked through for those of the neighbours, which are as many and hardly the same.
+    many = [counts.size > MANY_SETS for _, counts in statistics.sets]
+    keys = [
+        [] if large else [row.tobytes() for row in members.astype(bool)]
+        for large, (members, _) in zip(many, statistics.sets, strict=True)
+    ]
     while start < statistics.timepoints:
+        if many[start]:
+            blocks.append(_alone(start, *statistics.sets[start]))
+            start += 1
+            continue
         union = dict.fromkeys(keys[start])
         stop, used = start + 1, len(union)
-        while stop < statistics.timepoints:
+        while stop < statistics.timepoints and not many[stop]:
             more = union | dict.fromkeys(keys[stop])
             if len(more) * (stop + 1 - start) > 2 * (used + len(keys[stop])) + 64:
                 break
@@ -255,9 +187,16 @@ def _blocks(statistics: Statistics) -> list[_Block]:
             places = [position[key] for key in keys[t]]
             members[places] = statistics.sets[t][0]
             np.add.at(counts[t - start], places, statistics.sets[t][1])  # the prior may repeat a set
-        blocks.append(_Block(slice(start, stop), members, counts))
+        blocks.append(Block(slice(start, stop), members, counts))
         start = stop
     return blocks
+
+
+def _alone(timepoint: int, members: NDArray[Any], counts: FloatArray) -> Block:
+    few = counts.size <= MANY_SETS
+    return Block(
+        slice(timepoint, timepoint + 1), members.astype(np.float64, copy=False) if few else members, counts[None]
+    )
 
 
 def scores(ranks: RankArray, x: FloatArray) -> FloatArray:
@@ -265,7 +204,7 @@ def scores(ranks: RankArray, x: FloatArray) -> FloatArray:
 
     Parts of a tie are taken at their mean rating, which is exact without ties.
     """
-    theta = np.exp(np.maximum(x - x.max(axis=-1, keepdims=True), _LOWEST))
+    theta = np.exp(np.maximum(x - x.max(axis=-1, keepdims=True), LOWEST))
     gradient = np.zeros(ranks.shape)
     for place in range(1, ranks.shape[-1] + 1):
         block, rest = ranks == place, ranks > place

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 __all__ = ["installed_versions", "versions_text"]
 
 _PACKAGES = ("polarbear-plugins", "numpy", "scipy", "pandas")
-_BENCHMARKS = ("ioh", "modcma", "optuna", "onnxruntime")
+_BENCHMARKS = ("ioh", "modcma", "optuna", "cmaes", "onnxruntime")
 _ENGINES = ("pymc", "pymc-extras", "nutpie", "pytensor")
 _GROUP = "polarbear"  # of the entry points of plugins
 

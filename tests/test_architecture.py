@@ -39,7 +39,7 @@ LAYERS = [
     {"testing"},
     {"tie_blocks", "subset_statistics"},
     {"plackett_luce", "superiority"},
-    {"priors"},
+    {"priors", "remainder"},
     {"posterior"},
     {"relations"},
     {"disagreements", "anytime_orders"},

@@ -39,7 +39,7 @@ from polarbear_plugins.journal import Journal, JournalRun
 journal = Journal.create(sys.argv[1], {"timepoints": [1.0]}, ["csa", "msr"])
 for number in range(20):
     run = Trajectory(algorithm="csa", instance=f"f{number}", times=[1], best=[number], horizon=1)
-    journal.add_runs([JournalRun(1, run, 0.5)])
+    journal.add_runs([JournalRun(1, run, 0.5 if number % 2 else 1e-6)])
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -446,3 +446,23 @@ def test_a_journal_holds_plain_data_only(filled: Path) -> None:
     assert all(np.frombuffer(best).tolist() == np.linspace(9, 1, 15).tolist() for _, best in blobs)
     assert len(resolved) == -(-2 * 3 * 3 // 8)
     assert b"polarbear_plugins" not in filled.read_bytes()  # a pickle names the module of its classes
+
+
+def test_runs_wait_for_the_disk_as_soon_as_there_is_something_to_lose(tmp_path: Path) -> None:
+    with Journal.create(tmp_path / "race.db", ABOUT, NAMES) as journal:
+        statements: list[str] = []
+        journal._connection.set_trace_callback(statements.append)
+
+        def waited(instance: str, seconds: float, failure: str | None = None) -> bool:
+            statements.clear()
+            journal.add_runs([JournalRun(1, curve(instance=instance), seconds, failure)])
+            [[level]] = journal._connection.execute("PRAGMA synchronous").fetchall()
+            assert level == 2  # FULL again, for whatever is written next
+            return "PRAGMA synchronous = NORMAL" not in statements
+
+        assert waited("long", 10.0)
+        assert [waited(f"short {number}", 0.02) for number in range(6)] == [False, False, True] * 2
+        assert waited("failed, nobody knows when", 0.0, "it hung")
+        assert not waited("short", 0.02)
+    with Journal.open(tmp_path / "race.db") as journal:
+        assert len(list(journal.runs())) == 9

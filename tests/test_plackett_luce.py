@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp, softmax
 from scipy.stats import dirichlet
 
-from polarbear_plugins import plackett_luce
-from polarbear_plugins.plackett_luce import Likelihood, Remainder, helmert, scores
+from polarbear_plugins import plackett_luce, subset_statistics
+from polarbear_plugins import remainder as remainders
+from polarbear_plugins.plackett_luce import Likelihood, helmert, scores
 from polarbear_plugins.ranks import RankArray, ranks_of
+from polarbear_plugins.remainder import Remainder
 from polarbear_plugins.subset_statistics import Statistics, statistics_of
 
 
@@ -374,7 +376,78 @@ def test_the_remainder_is_the_same_where_its_shares_are_not_kept(monkeypatch: py
     likelihood, x = Likelihood(statistics_of(ranks, np.ones(9))), rng.normal(size=(7, 5))
     step = rng.normal(size=(300, 7, 5)).astype(np.float32)
     kept = Remainder(likelihood, x, likelihood.gradient(x), likelihood.information(x))
-    monkeypatch.setattr(plackett_luce, "_MOST_SHARES", 0)
+    monkeypatch.setattr(remainders, "_MOST_SHARES", 0)
     again = Remainder(likelihood, x, likelihood.gradient(x), likelihood.information(x))
     np.testing.assert_array_equal(kept.value(step), again.value(step))
     np.testing.assert_array_equal(kept.gradient(step), again.gradient(step))
+
+
+def many_sets(timepoints: int = 2) -> RankArray:
+    """Rankings of so many algorithms on so many instances that hardly any set occurs twice."""
+    rng = np.random.default_rng(8)
+    values = rng.gumbel(size=(500, timepoints, 16)) + np.linspace(0, 1, 16)
+    values[:20, 0, :3] = np.nan
+    return ranks_of(values)
+
+
+def test_very_many_sets_in_parts_say_what_they_say_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = statistics_of(many_sets(), np.linspace(0.5, 2.0, 500)).with_dirichlet(0.5)
+    assert min(counts.size for _, counts in counted.sets) > plackett_luce.MANY_SETS
+    x = np.random.default_rng(9).normal(size=(3, 2, 16))
+    parts = Likelihood(counted)
+    assert all(len(block.parts) > 1 for block in parts.blocks)
+    found = parts.values(x), parts.gradient(x), parts.information(x[0])
+    monkeypatch.setattr(plackett_luce, "MANY_SETS", 1 << 30)
+    once = Likelihood(counted)
+    for one, other in zip(found, (once.values(x), once.gradient(x), once.information(x[0])), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-9)
+
+
+# By sums over all sets, both ways, set by set, and in double precision.
+@pytest.mark.parametrize("scale", [0.003, 0.02, 0.04, 0.3, 3.0, 100.0])
+def test_the_remainder_of_very_many_sets_is_what_an_expansion_leaves(scale: float) -> None:
+    likelihood = Likelihood(statistics_of(many_sets(), np.ones(500)).with_dirichlet(0.5))
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(2, 16))
+    step = (scale * rng.normal(size=(300, 2, 16))).astype(np.float32)
+    gradient, information = likelihood.gradient(x), likelihood.information(x)
+    remainder = Remainder(likelihood, x, gradient, information)
+    curved = np.einsum("tij,ztj->zti", information, step)
+    value = likelihood.value(x + step) - likelihood.value(x) - np.einsum("zti,zti->z", step, gradient - 0.5 * curved)
+    np.testing.assert_allclose(remainder.value(step), value, rtol=3e-6, atol=0.01)
+    np.testing.assert_allclose(remainder.value(step[:9]), value[:9], rtol=3e-6, atol=1e-4 + 5e-3 * min(scale, 1))
+    slope = likelihood.gradient(x + step) - gradient + curved
+    np.testing.assert_allclose(remainder.gradient(step), slope, rtol=1e-5, atol=0.01 * (1 + scale))
+
+
+def test_sums_of_powers_are_those_of_the_sets_and_know_what_they_leave_over() -> None:
+    counted = statistics_of(many_sets(1), np.ones(500)).with_dirichlet(0.5)
+    likelihood, rng = Likelihood(counted), np.random.default_rng(5)
+    x = rng.normal(size=(1, 16))
+    remainder = Remainder(likelihood, x, likelihood.gradient(x), likelihood.information(x))
+    change = np.expm1(rng.uniform(0.0, 0.3, size=(40, 1, 1)) * rng.normal(size=(40, 1, 16)))
+    sums, left = remainder._sums_of_powers(change, likelihood.wins - likelihood.gradient(x))
+    [(members, counts)] = counted.sets
+    shares = members * np.exp(x)
+    u = change[:, 0] @ (shares / shares.sum(axis=1, keepdims=True)).T
+    np.testing.assert_allclose(sums, (u**3 / 3 - u**2 / 2) @ counts, rtol=1e-9, atol=1e-9)
+    assert (np.abs((np.log1p(u) - u) @ counts - sums) <= left).all()
+    assert (left < remainders._MOST_LEFT).any()
+    assert (left > remainders._MOST_LEFT).any()
+
+
+@pytest.mark.parametrize("n", [30, 70])
+def test_statistics_counted_in_pieces_are_those_counted_at_once(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks = random_ranks(12, 5, n, levels=n // 15, absent=0.1)  # large ties among them
+    weights = np.linspace(0.5, 2.0, 12)
+    once = statistics_of(ranks, weights)
+    assert once.ties
+    monkeypatch.setattr(subset_statistics, "_MOST_CHOICES", 2 * 12 * n)
+    pieces = statistics_of(ranks, weights)
+    np.testing.assert_array_equal(pieces.wins, once.wins)
+    assert counts_of(pieces) == counts_of(once)
+
+    def by_members(counted: Statistics) -> dict[tuple[bytes, bytes], list[float]]:
+        return {(tie.block.tobytes(), tie.rest.tobytes()): tie.counts.tolist() for tie in counted.ties}
+
+    assert by_members(pieces) == by_members(once)

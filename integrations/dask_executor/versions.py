@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import platform
 import sys
 from collections.abc import Mapping
+
+from polarbear_plugins.versions import installed_versions
 
 __all__ = ["difference", "misfit", "needed", "present"]
 
@@ -56,10 +57,6 @@ def _compared(need: Mapping[str, str], have: Mapping[str, str]) -> str:
 
 @functools.cache
 def _installed() -> Mapping[str, str]:
-    found = {"python": ".".join(platform.python_version_tuple()[:2])}
-    for name in (OURS, *PACKAGES):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+    found = installed_versions()
+    found["python"] = ".".join(platform.python_version_tuple()[:2])  # what comes after makes no difference
+    return {name: found[name] for name in ("python", OURS, *PACKAGES) if name in found}

@@ -167,6 +167,7 @@ def _log_softmax(utilities: FloatArray) -> FloatArray:
 
 def _unevenness(time: FloatArray) -> float:
     steps = np.diff(time)
+    steps = steps / steps.max()  # squares of large ones would be beyond all numbers
     return float(steps.std() / steps.mean())
 
 

@@ -25,6 +25,7 @@ _T_DEGREES = 7.0
 _FEW_WINS = 4.0
 _MAX_HMC_MOVES = 20
 _MAX_GIBBS_SWEEPS = 200
+_MOST_SWEPT = 1 << 13  # sets; a sweep has an arrival for each of them and each draw
 _MOST_GROUPS = 8
 _WORTH_THREADS = 1 << 18  # draws times sets; with fewer, threads would mostly wait for the interpreter
 _PART = 16  # timepoints that one thread works on at a time
@@ -87,7 +88,8 @@ def _sample(statistics: Statistics, target: LaplaceTarget, draws: int, rng: np.r
     first = z
     shares: list[float] = []
     # Sweeps go down a long tail in one step, where Hamiltonian moves would crawl; they know no large ties.
-    long_tail = bool(statistics.wins.min() < 1.0) and not statistics.ties
+    sweepable = not statistics.ties and statistics.sets[0][1].size <= _MOST_SWEPT
+    long_tail = bool(statistics.wins.min() < 1.0) and sweepable
     remainder = target.remainder(z)
     while len(shares) < _MAX_HMC_MOVES and not long_tail:
         z, remainder, accepted = hmc_move(target, z, remainder, rng)
@@ -95,7 +97,7 @@ def _sample(statistics: Statistics, target: LaplaceTarget, draws: int, rng: np.r
         if len(shares) % 2 == 0 and forgotten(memory(first, z), draws):
             break
     left = memory(first, z)
-    if forgotten(left, draws) or statistics.ties:
+    if forgotten(left, draws) or not sweepable:
         return Timepoint(
             utilities=_utilities(target, z),
             route="Hamiltonian moves",
@@ -215,7 +217,7 @@ def gibbs_sweep(statistics: Statistics, utilities: FloatArray, rng: np.random.Ge
     them, groups of algorithms are scaled together with the arrivals of the sets inside them: a group that is far behind
     has a rating of its own that single ratings could follow only in small steps.
     """
-    members, counts = statistics.sets[0][0][:-1], statistics.sets[0][1][:-1]
+    members, counts = statistics.sets[0][0][:-1].astype(np.float64, copy=False), statistics.sets[0][1][:-1]
     shape = statistics.wins[0]
     theta = np.exp(np.maximum(utilities - utilities.max(axis=1, keepdims=True), _LOWEST_LOG))
     # The prior makes theta the shares of independent gamma variables; their sum is independent of the shares.

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.plackett_luce import Likelihood, Remainder
+from polarbear_plugins.plackett_luce import Likelihood
+from polarbear_plugins.remainder import Remainder
 from polarbear_plugins.validation import Float32Array, FloatArray
 
 __all__ = ["LaplaceTarget", "Whitener", "enough", "forgotten", "hmc_move", "memory"]

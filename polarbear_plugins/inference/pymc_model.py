@@ -94,7 +94,7 @@ def build_model(task: Task, *, who: str = "build_model") -> Any:
         theta = pt.exp(shifted)
         density = (shifted * likelihood.wins).sum(axis=1) - pt.concatenate(
             [
-                (pt.log(pt.dot(theta[block.timepoints], block.members.T)) * block.counts).sum(axis=1)
+                (pt.log(pt.dot(theta[block.timepoints], block.members_of(slice(None)).T)) * block.counts).sum(axis=1)
                 for block in likelihood.blocks
             ]
         )

@@ -3,8 +3,8 @@
     python benchmarks/optuna_storages.py
     python benchmarks/optuna_storages.py --postgresql postgresql+psycopg://me@host/database
 
-The objective takes no time: what is measured is the storage and the sampler. GridSampler goes through the same cells and
-claims them too; RandomSampler claims nothing. The race is kept from ending early. A ratio of 2: twice as long.
+The objective takes no time: what is measured is the storage and the sampler. GridSampler goes through the same cells
+and claims them too; RandomSampler claims nothing. The race is kept from ending early. A ratio of 2: twice as long.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,22 @@ def create(storage: Any = None, **options: Any) -> Any:
     return optuna.create_study(sampler=sampler, storage=storage, study_name="race", load_if_exists=True)
 
 
+@pytest.fixture
+def close() -> Iterator[Callable[[Any], Any]]:
+    """Have a storage closed when the test is over."""
+    opened: list[Any] = []
+
+    def later(storage: Any) -> Any:
+        opened.append(storage)
+        return storage
+
+    yield later
+    for storage in opened:
+        if isinstance(storage, optuna.storages.RDBStorage):
+            storage.remove_session()
+            storage.engine.dispose()
+
+
 def cell_of(trial: Any) -> tuple[str, int]:
     return trial.system_attrs[CELL]["candidate"], trial.params["instance"]
 
@@ -156,10 +172,11 @@ def alone() -> Any:
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are forked and killed by a signal")
 @pytest.mark.parametrize("kind", ["sqlite", "journal", "postgresql"])
 def test_a_race_of_four_processes_outlives_one_that_is_killed(
-    kind: str, alone: Any, tmp_path: Path, request: pytest.FixtureRequest
+    kind: str, alone: Any, tmp_path: Path, request: pytest.FixtureRequest, close: Callable[[Any], Any]
 ) -> None:
     place = request.getfixturevalue("postgresql") if kind == "postgresql" else str(tmp_path / "study")
-    create(storage_of(kind, place))
+    storage = close(storage_of(kind, place))
+    create(storage)
     done = subprocess.run(
         [sys.executable, "-c", RACE, json.dumps([kind, place, SETTINGS.to_json(), CANDIDATES])],
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
@@ -168,7 +185,7 @@ def test_a_race_of_four_processes_outlives_one_that_is_killed(
     )
     assert not done.returncode, done.stderr
     assert json.loads(done.stdout) == [-signal.SIGKILL, 0, 0, 0], done.stderr
-    study = optuna.load_study(study_name="race", storage=storage_of(kind, place))
+    study = optuna.load_study(study_name="race", storage=storage)
     result = race_result(study)
 
     # What the killed process began is nobody's result, and does not keep the others from the end.
@@ -251,11 +268,13 @@ def test_a_newcomer_whose_process_was_killed_is_replaced(failed: bool) -> None:
     assert len(result.rounds) > 0
 
 
-def test_the_heartbeat_of_optuna_frees_what_a_killed_process_had_claimed(tmp_path: Path) -> None:
-    lost = abandon(create(f"sqlite:///{tmp_path}/study.db"))
+def test_the_heartbeat_of_optuna_frees_what_a_killed_process_had_claimed(
+    tmp_path: Path, close: Callable[[Any], Any]
+) -> None:
+    lost = abandon(create(close(storage_of("sqlite", f"{tmp_path}/study.db"))))
     with pytest.warns(optuna.exceptions.ExperimentalWarning):
         storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/study.db", heartbeat_interval=1, grace_period=1)
-    study = create(storage)
+    study = create(close(storage))
     storage.record_heartbeat(lost._trial_id)  # the last one
     time.sleep(2.1)  # the database counts in whole seconds
     study.optimize(objective, n_trials=9)

@@ -292,6 +292,8 @@ def test_a_trial_that_waits_to_be_run_again_keeps_its_cell() -> None:
     with pytest.warns(optuna.exceptions.ExperimentalWarning):
         retry = optuna.storages.RetryHeartbeatStaleTrialCallback(max_retry=1)
     retry(study, lost)
+    look = sampler_module.look.Look.at(study, study.sampler.rules)
+    assert any(lost.number + 1 in numbers for numbers in look.claims.values())
     other = study.ask()  # takes the one that waits
     assert other.number == lost.number + 1
     study.optimize(objective, n_trials=5)

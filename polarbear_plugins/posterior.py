@@ -111,14 +111,16 @@ class Posterior:
         return pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index)
 
     def to_arviz(self) -> Any:
-        """Give the draws as ArviZ inference data (needs the extra ``pymc``)."""
+        """Give the draws as ArviZ has them: inference data, from ArviZ 1 on a data tree (needs the extra ``pymc``)."""
         arviz = require("arviz", extra="pymc", who="Posterior.to_arviz")
         data = {"rating": self.ratings[None], **{name: draws[None] for name, draws in self.hyperparameters.items()}}
-        return arviz.from_dict(
-            posterior=data,
-            coords={"timepoint": self.timepoints, "algorithm": list(self.algorithms)},
-            dims={"rating": ["timepoint", "algorithm"]},
-        )
+        about = {
+            "coords": {"timepoint": self.timepoints, "algorithm": list(self.algorithms)},
+            "dims": {"rating": ["timepoint", "algorithm"]},
+        }
+        if hasattr(arviz, "InferenceData"):  # ArviZ before 1
+            return arviz.from_dict(posterior=data, **about)
+        return arviz.from_dict({"posterior": data}, **about)
 
     def arrays(self) -> dict[str, Any]:
         """Give what the posterior is made of, as arrays for a file; :meth:`from_arrays` makes it again."""

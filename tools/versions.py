@@ -65,7 +65,7 @@ def lowest(extras: Iterable[str], root: Path = ROOT) -> dict[str, str]:
 def table(root: Path = ROOT) -> list[str]:
     """Lines of a table: each package, who needs it, its lowest version, and the one that is installed here."""
     groups = {extra: own for extra, own in requirements(root).items() if extra != "all"}
-    lines = ["| package | minimum | tested newest |", "| --- | --- | --- |"]
+    lines = ["| package | minimum | newest |", "| --- | --- | --- |"]
     for name in sorted({name for own in groups.values() for name in own}):
         bounds: dict[str, list[str]] = {}
         for extra, own in groups.items():

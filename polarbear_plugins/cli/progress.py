@@ -43,7 +43,7 @@ class ProgressView:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._console.is_terminal:  # rich before 15 ends the line even of a bar that was never shown
+        if self._console.is_terminal:  # rich 14.2 ends the line even of a bar that was never shown
             self._bar.stop()
 
     def __call__(self, progress: Progress) -> None:

@@ -122,18 +122,20 @@ class Posterior:
         return long_frame(axes, {"rating": self.ratings, "log_rating": self.log_ratings})
 
     def to_arviz(self) -> Any:
-        """Give the draws as ArviZ inference data (needs the extra ``pymc``).
+        """Give the draws as ArviZ has them: inference data, or a data tree from ArviZ 1 on (needs the extra ``pymc``).
 
         The group ``posterior`` has one chain, the variable ``rating`` over ``timepoint`` and ``algorithm``, and one for
         each hyperparameter of the prior.
         """
         arviz = require("arviz", extra="pymc", who="Posterior.to_arviz")
         data = {"rating": self.ratings[None], **{name: draws[None] for name, draws in self.hyperparameters.items()}}
-        return arviz.from_dict(
-            posterior=data,
-            coords={"timepoint": self.timepoints, "algorithm": list(self.algorithms)},
-            dims={"rating": ["timepoint", "algorithm"]},
-        )
+        about = {
+            "coords": {"timepoint": self.timepoints, "algorithm": list(self.algorithms)},
+            "dims": {"rating": ["timepoint", "algorithm"]},
+        }
+        if hasattr(arviz, "InferenceData"):  # ArviZ before 1
+            return arviz.from_dict(posterior=data, **about)
+        return arviz.from_dict({"posterior": data}, **about)
 
     def arrays(self) -> dict[str, Any]:
         """Give what the posterior is made of, as arrays for a file; :meth:`from_arrays` makes it again."""

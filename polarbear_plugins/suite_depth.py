@@ -231,7 +231,7 @@ def measure_depth(
     distinct = Orders(np.array([np.frombuffer(key, dtype=np.bool_).reshape(shape) for key in counts]))
     weights = np.array(list(counts.values())) / len(observed)
     asked, place = np.unique([order.better for order in wanted], axis=0, return_inverse=True)
-    queries = Orders(asked)
+    queries, place = Orders(asked), place.reshape(-1)  # numpy 2.0 gives it more dimensions
     # Orders that are no union-free generic pair are together in no larger set either (see ufg_sets), so the pairs alone
     # tell whether there is anything, and give a lower bound of the total.
     least = sum_over_sets(distinct, weights, queries, 2).total

@@ -15,7 +15,9 @@ from polarbear_plugins.validation import FloatArray
 __all__ = ["CELL", "Look", "new_cell"]
 
 CELL = "polarbear:cell"  # attribute of a trial: which candidate, on the instance at which place
-_TRIES = 2  # a candidate that failed so often on an instance ranks last there
+# A candidate ranks last on an instance where it failed twice.  That a process was killed says less about the candidate
+# than an error does, but one that kills every process must not be tried for ever.
+_ENOUGH, _FAILED, _ABANDONED = 4, 2, 1
 
 
 def new_cell(candidate: str, place: int, founder: int | None = None) -> dict[str, Any]:
@@ -40,11 +42,13 @@ class Look:
     given_up
         Cells without a finished run, and how often a trial failed there.
     claims
-        Numbers of the running trials for each candidate and place of the instance.
+        Numbers of the running trials, and of those that wait to be run again, for each candidate and place of the
+        instance.
     sure
         Numbers of the running trials that have seen no rival with a lower number: nobody takes their cell any more.
     entrants, founding
-        Who enters in which round, and how many trials with newcomers are still running.
+        Who enters in which round, and how many trials with newcomers are still running, without those that are stale.
+        Whose first trial was abandoned does not enter: nobody knows all its parameters.
     parameters, distributions
         Of each candidate: from its earliest trial that has the parameter.
     cost
@@ -64,6 +68,8 @@ class Look:
     cost: float = 0.0
     sure: set[int] = field(default_factory=set)
     _numbers: list[int] = field(default_factory=list)
+    _founders: list[tuple[str, int]] = field(default_factory=list)
+    _failures: dict[tuple[str, str], list[int]] = field(default_factory=dict)
 
     @classmethod
     def at(cls, study: Any, rules: Rules, ending: tuple[int, Any, Sequence[float] | None] | None = None) -> Look:
@@ -85,34 +91,30 @@ class Look:
         if rules.candidates is not None:
             look.entrants[1] = list(rules.candidates)
             look.parameters = {name: dict(parameters) for name, parameters in rules.candidates.items()}
-        failures: dict[tuple[str, str], int] = {}
         for trial in sorted(trials, key=lambda trial: trial.number):
             if CELL in trial.system_attrs:
                 state, values = trial.state, trial.values
                 if ending is not None and trial.number == ending[0]:
                     state, values = ending[1:]
-                look._add(trial, state, values[0] if values else None, rules, sign, failures)
-        for cell, times in failures.items():
-            if times >= _TRIES and cell not in look.cells:
-                look.given_up[cell] = times
+                look._add(trial, state, values[0] if values else None, rules, sign)
+        for cell, failures in look._failures.items():
+            if sum(failures) >= _ENOUGH and cell not in look.cells:
+                look.given_up[cell] = len(failures)
                 look.cells[cell] = [np.full(rules.grid.size, np.inf)]
+        for name, entering in look._founders:
+            if not look.is_stale((name, 0)):
+                look.founding[entering] = look.founding.get(entering, 0) + 1
         return look
 
-    def _add(
-        self,
-        trial: Any,
-        state: Any,
-        value: float | None,
-        rules: Rules,
-        sign: float,
-        failures: dict[tuple[str, str], int],
-    ) -> None:
+    def _add(self, trial: Any, state: Any, value: float | None, rules: Rules, sign: float) -> None:
         cell = trial.system_attrs[CELL]
         name, finished = cell["candidate"], state.is_finished()
+        # Optuna fails trials without a sign of life from their process; what fails by itself is marked by the sampler.
+        abandoned = state.name == "FAIL" and not cell.get("failed")
         if cell["founder"] is not None:
             if not finished:
-                self.founding[cell["founder"]] = self.founding.get(cell["founder"], 0) + (state.name == "RUNNING")
-            elif not any(name in names for names in self.entrants.values()):
+                self._founders.append((name, cell["founder"]))
+            elif not abandoned and not any(name in names for names in self.entrants.values()):
                 self.entrants.setdefault(cell["founder"], []).append(name)
         known, ranges = self.parameters.setdefault(name, {}), self.distributions.setdefault(name, {})
         for key, parameter in trial.params.items():
@@ -120,10 +122,9 @@ class Look:
                 known.setdefault(key, parameter)
                 ranges.setdefault(key, trial.distributions[key])
         if not finished:
-            if state.name == "RUNNING":
-                self.claims.setdefault((name, cell["instance"]), []).append(trial.number)
-                if cell.get("sure"):
-                    self.sure.add(trial.number)
+            self.claims.setdefault((name, cell["instance"]), []).append(trial.number)
+            if cell.get("sure"):
+                self.sure.add(trial.number)
             return
         if rules.instance not in trial.params:
             self.without_instance = self.without_instance or state.name == "COMPLETE"
@@ -133,7 +134,7 @@ class Look:
         self.cost += float(rules.grid[-1])
         best = rules.best_values(trial, state.name, value, sign)
         if best is None:
-            failures[where] = failures.get(where, 0) + 1
+            self._failures.setdefault(where, []).append(_ABANDONED if abandoned else _FAILED)
         else:
             self.cells.setdefault(where, []).append(best)
 

@@ -39,7 +39,7 @@ class PolarBearSampler(BaseSampler):
     sampler answers that with the instance on which the race needs this candidate next, and everything else with the
     parameters of the candidate.  When all pairs of given candidates are settled, or the instances are used up, the
     study is stopped.  A failed trial is repeated once, then the candidate ranks last on that instance; so does a
-    pruned one.
+    pruned one.  A trial that was abandoned, because its process was killed, is done again by somebody else.
 
     Parameters
     ----------
@@ -151,6 +151,8 @@ class PolarBearSampler(BaseSampler):
         if CELL not in trial.system_attrs:
             self._base.after_trial(study, trial, state, values)
             return
+        if state.name == "FAIL":  # by itself, not because its process is gone
+            study._storage.set_trial_system_attr(trial._trial_id, CELL, trial.system_attrs[CELL] | {"failed": True})
         look = Look.at(study, self.rules, ending=(trial.number, state, values))
         if look.racing and self._progress(look).over:
             _stop(study)

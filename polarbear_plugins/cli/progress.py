@@ -89,7 +89,8 @@ class ProgressView:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        if self._console.is_terminal:  # rich 14.2 ends the line even of a bar that was never shown
+            self._bar.stop()
 
     def __call__(self, progress: Progress) -> None:
         """Show a step of the race."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from typing import TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,8 @@ __all__ = [
     "as_vector",
     "as_whole_number",
     "check_times",
+    "parse_json",
+    "reason",
     "short",
 ]
 
@@ -110,3 +113,30 @@ def short(value: object) -> str:
     except ValueError:  # a whole number of thousands of digits has no text
         text = f"a huge {type(value).__name__}"
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def reason(problem: BaseException) -> str:
+    """Text of another package's error for a message of ours: one line, cut where it is long.
+
+    >>> reason(ValueError("bad    news"))
+    'bad news'
+    """
+    text = " ".join(str(problem).split()) or type(problem).__name__
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+def parse_json(text: str) -> Any:
+    """Read JSON that has only numbers which JSON knows, as what is written again must.
+
+    :raises ValueError: it is no JSON, or has a number that is not finite.
+    """
+    return json.loads(text, parse_constant=_not_json, parse_float=_finite_float)
+
+
+def _not_json(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _finite_float(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _not_json(text[:20])

@@ -12,7 +12,7 @@ import pytest
 # Each layer imports from itself and from those before it.  A module that is not listed fails the test below.
 LAYERS = [
     {"errors"},
-    {"validation", "extras", "markup"},
+    {"validation", "extras", "markup", "archives"},
     {"options", "distributions", "sample_size"},
     {"timepoints", "hypervolume"},
     {"trajectories"},

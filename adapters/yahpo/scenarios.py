@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polarbear_plugins.errors import SourceError
+from polarbear_plugins.validation import short
 
 __all__ = ["META_FILE", "SCENARIOS", "Description", "described"]
 
@@ -161,7 +162,7 @@ def described(meta: Mapping[str, Any], place: str) -> Description:
     for key in ("cont_names", "cat_names", "y_names", "fidelity_params"):
         found = meta.get(key)
         if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
-            raise SourceError(f"{place}: expected names under {key!r}, got {found!r}.")
+            raise SourceError(f"{place}: expected names under {key!r}, got {short(found)}.")
         lists[key] = tuple(found)
     targets, directions = lists["y_names"], meta.get("y_minimize")
     if not targets or not isinstance(directions, list) or len(directions) != len(targets):
@@ -170,6 +171,8 @@ def described(meta: Mapping[str, Any], place: str) -> Description:
         raise SourceError(f"{place}: expected at least one fidelity under 'fidelity_params'.")
     column, runtime = meta.get("instance_names"), meta.get("runtime_name")
     instances = meta.get("instances") or []
+    if not all(name is None or isinstance(name, str) for name in (column, runtime)):
+        raise SourceError(f"{place}: expected names of columns under 'instance_names' and 'runtime_name'.")
     if column is None and not (isinstance(instances, list) and instances):
         raise SourceError(f"{place}: expected the column of the instance under 'instance_names', or 'instances'.")
     return Description(

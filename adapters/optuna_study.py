@@ -34,7 +34,11 @@ def polarbear_read_trajectories(source: object, options: Mapping[str, object]) -
         if opened is None:
             return None
         wishes = _Options.parse(options)
-        return _read(_load_all(opened(), wishes.studies, str(source)), wishes)
+        studies = _load_all(opened(), wishes.studies, str(source))
+        try:
+            return _read(studies, wishes)
+        except SourceError as problem:
+            raise SourceError(f"{source}: {problem}") from None
     # Whoever hands over a study has imported Optuna: looking costs no import.
     optuna = sys.modules.get("optuna")
     if optuna is None:

@@ -203,7 +203,7 @@ class Work:
                 counts[kind] += 1
                 if what:
                     pipe.send(("finding", number, kind, what))
-                if number % 200 == 0 or number == stop - 1:
+                if number % 20 == 0 or number == stop - 1:
                     pipe.send(("counts", number, dict(counts), ""))
                     counts.clear()
 

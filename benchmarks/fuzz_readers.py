@@ -6,6 +6,7 @@ anybody can make them; real data beside the repository (``../shared/data``) are 
 
 from __future__ import annotations
 
+import functools
 import gzip
 import importlib.util
 import io
@@ -82,6 +83,7 @@ def _ranked(trajectories: Any) -> object:
         return read, str(problem)
 
 
+@functools.cache
 def _plugin(module: str) -> Plugins:
     plugins = Plugins()
     plugins.register(importlib.import_module(module), module)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from polarbear_plugins.validation import visible
+
 __all__ = ["Markup", "definitions", "html_table", "text"]
 
 
@@ -23,7 +25,7 @@ def text(value: object) -> Markup:
     >>> text("a < b")
     'a &lt; b'
     """
-    return value if isinstance(value, Markup) else Markup(escape(str(value)))
+    return value if isinstance(value, Markup) else Markup(escape(visible(str(value))))
 
 
 def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> Markup:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -23,10 +24,15 @@ __all__ = [
     "parse_json",
     "reason",
     "short",
+    "visible",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Float32Array: TypeAlias = NDArray[np.float32]
+
+# What steers a terminal, turns the direction of writing, or cannot be written as UTF-8.
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 def as_name(name: object, what: str) -> str:
@@ -39,6 +45,8 @@ def as_name(name: object, what: str) -> str:
         raise InvalidInputError(f"{what}: expected a name (text or a whole number), got {name!r}.")
     if not text.strip():
         raise InvalidInputError(f"{what}: the name is empty.")
+    if not text.isascii() and _HALVES.search(text):  # which no file and no table takes
+        raise InvalidInputError(f"{what}: {short(name)} is no text, it has half a character.")
     return text
 
 
@@ -140,3 +148,12 @@ def _not_json(text: str) -> NoReturn:
 def _finite_float(text: str) -> float:
     number = float(text)
     return number if math.isfinite(number) else _not_json(text[:20])
+
+
+def visible(text: str) -> str:
+    """Text from data as people may see it: what would steer a terminal or a page is written as JSON escapes it.
+
+    >>> print(visible(chr(27) + "[31mcsa"))
+    \\u001b[31mcsa
+    """
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

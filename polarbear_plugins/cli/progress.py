@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from polarbear_plugins.cli.output import PlainConsole
 from polarbear_plugins.open_race import Progress
 from polarbear_plugins.outlook import outlook
 
@@ -24,7 +24,7 @@ class ProgressView:
     """
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._console = PlainConsole(stderr=True)
         self._bar = Bar(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),

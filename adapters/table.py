@@ -104,16 +104,17 @@ class _Unpacked(gzip.GzipFile):
         super().__init__(path)
 
     def read(self, size: int | None = -1) -> bytes:
-        # In pieces: all at once would be in memory before anybody looks.
-        pieces, left = [], -1 if size is None else size
-        while left:
-            piece = super().read(min(left, _PIECE) if left > 0 else _PIECE)
-            if not piece:
-                break
-            pieces.append(piece)
-            check_growth(self._size, self.tell(), self._path.name)
-            left -= len(piece) if left > 0 else 0
-        return b"".join(pieces)
+        if size is None or size < 0:
+            # In pieces: all at once would be in memory before anybody looks.
+            return b"".join(iter(lambda: self.read(_PIECE), b""))
+        return self._checked(super().read(size))
+
+    def read1(self, size: int = -1) -> bytes:
+        return self._checked(super().read1(size))
+
+    def _checked(self, piece: bytes) -> bytes:
+        check_growth(self._size, self.tell(), self._path.name)
+        return piece
 
 
 def _damaged(path: Path, kind: str, problem: Exception) -> SourceError:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.errors import InvalidInputError, SourceError, UnknownNameError
 from polarbear_plugins.journal import Journal
 from polarbear_plugins.race_state import RaceState, start_race
 from polarbear_plugins.racing import enter, observe, plan
@@ -102,7 +102,7 @@ def _naming(path: Path) -> Iterator[None]:
     """Let errors about what a journal asks for name the journal."""
     try:
         yield
-    except InvalidInputError as problem:
+    except (InvalidInputError, UnknownNameError) as problem:
         raise SourceError(f"{path}: {problem}") from None
 
 

@@ -151,9 +151,9 @@ def _finite_float(text: str) -> float:
 
 
 def visible(text: str) -> str:
-    """Text from data as people may see it: what would steer a terminal or a page is written as JSON escapes it.
+    r"""Text from data as people may see it: what would steer a terminal or a page is written as JSON escapes it.
 
     >>> print(visible(chr(27) + "[31mcsa"))
-    \\u001b[31mcsa
+    \u001b[31mcsa
     """
     return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -13,21 +13,21 @@ import pytest
 ROOT = Path(__file__).parent.parent
 #: How many inputs: as many as fit into about a second.
 INPUTS = {
-    "csv": 120,
-    "parquet": 80,
-    "ioh": 150,
-    "ioh-zip": 150,
-    "bayesmark": 120,
-    "yahpo": 200,
-    "onnx": 100,
-    "journal": 40,
-    "posterior": 150,
-    "result": 60,
-    "optuna-sqlite": 15,
-    "optuna-journal": 60,
-    "criteria": 60,
-    "ma-bbob": 300,
-    "options": 150,
+    "csv": 50,
+    "parquet": 50,
+    "ioh": 80,
+    "ioh-zip": 80,
+    "bayesmark": 60,
+    "yahpo": 100,
+    "onnx": 80,
+    "journal": 20,
+    "posterior": 80,
+    "result": 30,
+    "optuna-sqlite": 8,
+    "optuna-journal": 40,
+    "criteria": 25,
+    "ma-bbob": 150,
+    "options": 60,
 }
 
 
@@ -88,6 +88,6 @@ def test_what_is_wrong_is_found(fuzz: ModuleType, tmp_path: Path, monkeypatch: p
         return len(content)
 
     monkeypatch.setitem(fuzz.READERS, "wrong", fuzz.Reader(make, read))
-    options = argparse.Namespace(seed=1, seconds=0.2, megabytes=512, inputs=150, first=0, minutes=5.0)
+    options = argparse.Namespace(seed=1, seconds=0.2, megabytes=512, inputs=80, first=0, minutes=5.0)
     counts, _ = fuzz.fuzz("wrong", fuzz.seeds_of(fuzz.READERS["wrong"], tmp_path / "seeds"), options)
     assert {"KeyError", "memory", "time", "crash", "message names no file"} <= set(counts)

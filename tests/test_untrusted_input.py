@@ -73,7 +73,14 @@ def test_no_module_runs_what_it_reads(root: Path) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        *("import pickle", "from yaml import load", "eval(text)", "exec(text)", "frame.query(text)", "frame.eval(text)"),
+        *(
+            "import pickle",
+            "from yaml import load",
+            "eval(text)",
+            "exec(text)",
+            "frame.query(text)",
+            "frame.eval(text)",
+        ),
         *("np.load(path)", "np.load(path, allow_pickle=True)", "archive.extractall(folder)", "os.system(text)"),
         *("run(words, shell=True)", "pd.read_pickle(path)", "import subprocess", "import joblib", "import marshal"),
     ],
@@ -103,7 +110,7 @@ IN_REPORTS = {
     *("h1", "h2", "h3", "p", "ul", "li", "a", "table", "caption", "thead", "tbody", "tr", "th", "td", "dl", "dt", "dd"),
     *("div", "span", "pre", "code", "details", "summary", "figure", "figcaption", "label", "select", "option", "input"),
     *("output", "strong", "em", "b", "button", "fieldset", "legend"),
-    *("svg", "g", "defs", "path", "text", "tspan", "use", "rect", "clippath"),
+    *("svg", "g", "defs", "image", "path", "text", "tspan", "use", "rect", "clippath"),
 }
 
 
@@ -182,7 +189,21 @@ def test_notebooks_show_hostile_names_as_text(hostile: RaceResult) -> None:
             html = make()
             assert html == visible(html)
             tags = {tag for tag, _ in Elements(html).elements}
-            assert tags <= {"p", "table", "thead", "tbody", "tr", "th", "td", "caption", "dl", "dt", "dd", "div", "span"}
+            assert tags <= {
+                "p",
+                "table",
+                "thead",
+                "tbody",
+                "tr",
+                "th",
+                "td",
+                "caption",
+                "dl",
+                "dt",
+                "dd",
+                "div",
+                "span",
+            }
             assert not [name for _, name in Elements(html).elements if name.startswith("on") or name == "src"]
 
 

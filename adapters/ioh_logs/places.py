@@ -68,7 +68,9 @@ class Folder:
         """Find all files in a folder and in the folders in it."""
         names = []
         for folder, _, files in os.walk(path):  # which follows no links: they may lead round in circles
-            names += [(Path(folder) / name).relative_to(path).as_posix() for name in files if not name.startswith("._")]
+            found = (Path(folder) / name for name in files if not name.startswith("._"))
+            # A pipe would be waited for, and a device has no end.
+            names += [file.relative_to(path).as_posix() for file in found if file.is_file()]
         return cls(path, names)
 
     @property

@@ -23,7 +23,7 @@ from polarbear_plugins.adapters.yahpo.files import (
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.extras import require
 from polarbear_plugins.spaces import Categorical, Configuration, ConfigurationSpace, Float, Integer, Value
-from polarbear_plugins.validation import Float32Array, short
+from polarbear_plugins.validation import Float32Array, reason, short
 
 __all__ = ["Surrogate", "load_surrogate"]
 
@@ -175,8 +175,7 @@ class Surrogate:
             session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
             [codes, numbers], [output] = session.get_inputs(), session.get_outputs()
         except Exception as problem:  # onnxruntime's errors have no common base but this one
-            reason = " ".join(str(problem).split())
-            raise SourceError(f"{path} is damaged ({reason[:200]}). Download it again.") from None
+            raise SourceError(f"{path} is damaged ({reason(problem)}). Download it again.") from None
         for found, expected, what in (
             (codes, len(self._categories), "categorical columns"),
             (numbers, len(self._numbers), "columns of numbers"),
@@ -225,8 +224,13 @@ class Surrogate:
             self.open()
         if not len(codes):
             return np.empty((0, len(self.targets)), dtype=np.float32)
-        values: Float32Array = self._session.run(self._output, {self._inputs[0]: codes, self._inputs[1]: numbers})[0]
-        return values
+        try:
+            [values] = self._session.run(self._output, {self._inputs[0]: codes, self._inputs[1]: numbers})
+        except Exception as problem:  # onnxruntime's errors have no common base but this one
+            path = model_of(self.folder, self.scenario)
+            raise SourceError(f"{path} is damaged ({reason(problem)}). Download it again.") from None
+        found: Float32Array = values
+        return found
 
     def _check_columns(self, complete: ConfigurationSpace, encoding: Mapping[str, Mapping[str, int]]) -> None:
         """Refuse files that do not belong together."""

@@ -8,6 +8,8 @@ import io
 import json
 import math
 import os
+import re
+import shutil
 import sqlite3
 import zipfile
 from collections.abc import Callable
@@ -334,3 +336,54 @@ def test_a_reason_is_one_short_line() -> None:
     assert reason(ValueError()) == "ValueError"
     assert len(reason(ValueError("x" * 9000))) == 200
     assert io.StringIO(reason(ValueError("\r\n".join("ab")))).readlines() == ["a b"]
+
+
+# --- YAHPO Gym
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "says"),
+    [
+        ("rbv2_svm/config_space.json", '"lower": 4.5399929762484854e-05', '"lower": "x"', "could not convert"),
+        ("rbv2_svm/encoding.json", ": 1", ": 9007199254740993", "whole numbers"),
+        ("global_statistics/instance_target_statistics.csv", "metric", "\udcff", "damaged"),
+    ],
+)
+def test_a_file_of_a_surrogate_that_is_damaged_is_named(
+    tiny_yahpo: Path, tmp_path: Path, file: str, old: str, new: str, says: str
+) -> None:
+    files = pytest.importorskip("polarbear_plugins.adapters.yahpo.files")
+    path = Path(shutil.copytree(tiny_yahpo, tmp_path / "data")) / file
+    text = path.read_text()
+    path.write_bytes(
+        re.sub(r'"lower": [\d.e-]+' if "lower" in old else old, new, text).encode("utf-8", "surrogateescape")
+    )
+    assert path.read_bytes() != text.encode()
+    with pytest.raises(SourceError, match=rf"{path.name}.*{says}"):
+        for read in (files.read_space, files.read_encoding, lambda folder, _: files.read_statistics(folder)):
+            read(tmp_path / "data", "rbv2_svm")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"cont_names": ["x", "x", "epoch"]}, "each name once"),
+        ({"fidelity_params": ["z"]}, "'z' is not among the columns"),
+        ({"instance_names": {}}, "expected names of columns"),
+        ({"instance_names": "z"}, "'z' is not among the columns"),
+    ],
+)
+def test_a_scenario_of_ones_own_whose_columns_do_not_fit_is_refused(change: dict[str, Any], says: str) -> None:
+    scenarios = pytest.importorskip("polarbear_plugins.adapters.yahpo.scenarios")
+    meta = {
+        "cont_names": ["x", "epoch"],
+        "cat_names": ["task"],
+        "y_names": ["loss"],
+        "y_minimize": [True],
+        "fidelity_params": ["epoch"],
+        "instance_names": "task",
+        "runtime_name": None,
+    }
+    scenarios.described(meta, "meta.json")
+    with pytest.raises(SourceError, match=rf"meta\.json: .*{says}"):
+        scenarios.described({**meta, **change}, "meta.json")

@@ -360,8 +360,13 @@ def test_a_file_of_a_surrogate_that_is_damaged_is_named(
     )
     assert path.read_bytes() != text.encode()
     with pytest.raises(SourceError, match=rf"{path.name}.*{says}"):
-        for read in (files.read_space, files.read_encoding, lambda folder, _: files.read_statistics(folder)):
-            read(tmp_path / "data", "rbv2_svm")
+        _read_all(files, tmp_path / "data")
+
+
+def _read_all(files: Any, folder: Path) -> None:
+    files.read_space(folder, "rbv2_svm")
+    files.read_encoding(folder, "rbv2_svm")
+    files.read_statistics(folder)
 
 
 @pytest.mark.parametrize(
@@ -387,3 +392,26 @@ def test_a_scenario_of_ones_own_whose_columns_do_not_fit_is_refused(change: dict
     scenarios.described(meta, "meta.json")
     with pytest.raises(SourceError, match=rf"meta\.json: .*{says}"):
         scenarios.described({**meta, **change}, "meta.json")
+
+
+@pytest.mark.parametrize("change", ["no shape", "other shape", "other type", "other operation"])
+def test_a_model_that_does_not_fit_is_refused_by_name(tiny_yahpo: Path, tmp_path: Path, change: str) -> None:
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    surrogates = pytest.importorskip("polarbear_plugins.adapters.yahpo.surrogates")
+    path = Path(shutil.copytree(tiny_yahpo, tmp_path / "data")) / "rbv2_svm" / "model.onnx"
+    model = onnx.load(path)
+    kind = model.graph.input[0].type.tensor_type
+    if change == "no shape":
+        del model.graph.output[0].type.tensor_type.shape.dim[:]
+    elif change == "other shape":
+        kind.shape.dim[-1].dim_value = 99
+    elif change == "other type":
+        kind.elem_type = onnx.TensorProto.INT64
+    else:
+        model.graph.node[0].op_type = "Nothing"
+    onnx.save(model, path)
+    surrogate = surrogates.load_surrogate("rbv2_svm", tmp_path / "data")
+    configuration = {"cost": 1.0, "kernel": "linear", "num.impute.selected.cpo": "impute.mean", "tolerance": 0.01}
+    with pytest.raises(SourceError, match=r"model\.onnx"):
+        surrogate.predict([configuration], "101", {"trainsize": 1.0, "repl": 10})

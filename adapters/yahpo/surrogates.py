@@ -174,16 +174,19 @@ class Surrogate:
         try:
             session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
             [codes, numbers], [output] = session.get_inputs(), session.get_outputs()
+            widths = [list(value.shape or [None])[-1] for value in (codes, numbers, output)]
+            names = [value.name for value in (codes, numbers, output)]
         except Exception as problem:  # onnxruntime's errors have no common base but this one
             raise SourceError(f"{path} is damaged ({reason(problem)}). Download it again.") from None
-        for found, expected, what in (
-            (codes, len(self._categories), "categorical columns"),
-            (numbers, len(self._numbers), "columns of numbers"),
-            (output, len(self.targets), "targets"),
+        for found, expected, what in zip(
+            widths,
+            (len(self._categories), len(self._numbers), len(self.targets)),
+            ("categorical columns", "columns of numbers", "targets"),
+            strict=True,
         ):
-            if found.shape[-1] != expected:
-                raise SourceError(f"{path}: expected {expected} {what}, got {found.shape[-1]}. It is another one.")
-        self._session, self._inputs, self._output = session, (codes.name, numbers.name), [output.name]
+            if found != expected:
+                raise SourceError(f"{path}: expected {expected} {what}, got {short(found)}. It is another one.")
+        self._session, self._inputs, self._output = session, (names[0], names[1]), names[2:]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return load_surrogate, (self.scenario, str(self.folder))
@@ -230,6 +233,9 @@ class Surrogate:
             path = model_of(self.folder, self.scenario)
             raise SourceError(f"{path} is damaged ({reason(problem)}). Download it again.") from None
         found: Float32Array = values
+        if found.shape != (len(codes), len(self.targets)):
+            path = model_of(self.folder, self.scenario)
+            raise SourceError(f"{path}: expected {len(self.targets)} targets for each row, got an array {found.shape}.")
         return found
 
     def _check_columns(self, complete: ConfigurationSpace, encoding: Mapping[str, Mapping[str, int]]) -> None:

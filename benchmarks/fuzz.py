@@ -249,7 +249,7 @@ def fuzz(
                         findings.setdefault((what, detail), []).append(where)
                 if at.value != last:
                     last, heard = at.value, time.monotonic()
-                elif time.monotonic() - heard > _MOST_SILENT:
+                elif last >= number and time.monotonic() - heard > _MOST_SILENT:  # to begin may take longer
                     hung = True
                     break
         late = time.monotonic() >= deadline

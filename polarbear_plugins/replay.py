@@ -12,7 +12,7 @@ from polarbear_plugins.errors import InvalidInputError, SourceError, UnknownName
 from polarbear_plugins.journal import Journal
 from polarbear_plugins.race_state import RaceState, start_race
 from polarbear_plugins.racing import enter, observe, plan
-from polarbear_plugins.results import Failure, RaceResult, check_rounds, infer
+from polarbear_plugins.results import Failure, RaceResult, check_about, check_rounds, infer
 from polarbear_plugins.settings import RaceSettings
 from polarbear_plugins.trajectories import Trajectory
 
@@ -45,6 +45,8 @@ def replayed(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, lis
             f"{journal.path} is the journal of a campaign, not of a race: go on with campaign(..., journal=...)."
         )
     rounds, entries = journal.rounds, journal.entries
+    with journal.understanding("about"):
+        check_about(about)
     with journal.understanding("rounds"):
         check_rounds(rounds, [entry.algorithm for entry in entries])
     by_round: dict[int, list[Trajectory]] = {}

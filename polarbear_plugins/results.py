@@ -32,7 +32,16 @@ from polarbear_plugins.validation import FloatArray, as_name, as_number, as_whol
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Failure", "RaceResult", "analyze", "check_inference", "check_rounds", "infer", "round_from_json"]
+__all__ = [
+    "Failure",
+    "RaceResult",
+    "analyze",
+    "check_about",
+    "check_inference",
+    "check_rounds",
+    "infer",
+    "round_from_json",
+]
 
 _FORMAT = 1
 
@@ -368,6 +377,24 @@ def _elimination(*, algorithm: str, by: str, probability: float, round: int) -> 
     )
 
 
+def check_about(about: object) -> None:
+    """Refuse what does not tell where a race came from.
+
+    :raises ValueError: something is of another kind than a race writes.
+    """
+    if not isinstance(about, dict):
+        raise ValueError(f"about: expected an object, got {short(about)}")
+    for what in ("portfolio", "suite"):
+        source = about.get(what)
+        if source is not None:
+            texts = [source.get(key) for key in ("name", "options")] if isinstance(source, dict) else [None]
+            if not all(isinstance(text, str) for text in texts) or not isinstance(parse_json(source["options"]), dict):
+                raise ValueError(f"about: expected name and options of the {what}, got {short(source)}")
+    for what, kind in (("sources", list), ("options", dict)):
+        if not isinstance(about.get(what), kind | None):
+            raise ValueError(f"about: expected other {what}, got {short(about[what])}")
+
+
 def check_rounds(rounds: Sequence[Round], algorithms: Sequence[str]) -> None:
     """Refuse rounds of other algorithms than these, and such that leave none.
 
@@ -404,8 +431,7 @@ def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
     resolved = np.asarray(arrays["resolved"])
     if resolved.dtype != bool or resolved.shape != (table.timepoints.size, *[len(table.algorithms)] * 2):
         raise ValueError(f"resolved: expected true or false for all pairs, got {resolved.dtype} {resolved.shape}")
-    if not isinstance(data["about"], dict):
-        raise ValueError(f"about: expected an object, got {short(data['about'])}")
+    check_about(data["about"])
     settings = RaceSettings.from_json(data["settings"])
     prefix = "posterior_"
     stored = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}

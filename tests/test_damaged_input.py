@@ -22,6 +22,7 @@ import pytest
 
 from polarbear_plugins import RaceResult, RaceSettings, RankingTable, analyze, race, read_trajectories
 from polarbear_plugins.bootstrap import bootstrap_scores
+from polarbear_plugins.cli.options import settings_from
 from polarbear_plugins.criteria import read_criteria
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.integrations.ioh_writer import IOHWriter, Scenario
@@ -90,6 +91,9 @@ def test_a_posterior_that_is_none_is_refused(
         (lambda arrays: arrays["weights"].__setitem__(0, 1e308), "weights"),
         (in_text("result", lambda data: data.update(cost=math.inf)), "Infinity"),
         (in_text("result", lambda data: data.update(about=[])), "about"),
+        (in_text("result", lambda data: data["about"].update(suite=[])), "name and options of the suite"),
+        (in_text("result", lambda data: data["about"].update(suite={"name": "x", "options": "[]"})), "of the suite"),
+        (in_text("result", lambda data: data["about"].update(sources="x")), "sources"),
         (in_text("result", lambda data: data["rounds"][0].update(cost="x")), "cost"),
         (in_text("result", lambda data: data["rounds"][0].update(next_batch=2**40)), "next_batch"),
         (in_text("result", lambda data: data["rounds"][0].update(newcomers=["z"])), "none of the algorithms"),
@@ -177,6 +181,7 @@ def test_a_view_in_the_place_of_a_table_is_not_run(journal: Path) -> None:
     [
         ("suite", '{"name": Infinity}', "Infinity"),
         ("suite", '{"name": 1e999}', "1e999"),
+        ("suite", '{"name": "x"}', "of the suite"),
         ("settings", "[" * 100_000, "recursion"),
         ("settings", '{"seed": 3, "prior": "nobody"}', "nobody"),
         ("timepoints", "[1, 1e308]", "none after"),
@@ -329,6 +334,22 @@ def test_a_loss_that_is_nan_has_no_place() -> None:
 def test_json_that_no_encoder_writes_again_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no number of JSON"):
         parse_json(text)
+
+
+def test_an_option_that_is_nested_without_end_is_text() -> None:
+    text = "[" * 100_000
+    made = settings_from(
+        alpha=0.9,
+        epsilon=0.1,
+        engine="native",
+        draws=100,
+        seed=1,
+        prior="gp",
+        elimination="pointwise",
+        resolution="strict",
+        prior_options=[f"kernel={text}"],
+    )
+    assert made.prior_options["kernel"] == text
 
 
 def test_a_reason_is_one_short_line() -> None:

@@ -15,16 +15,16 @@ import pytest
 ROOT = Path(__file__).parent.parent
 #: How many inputs: as many as fit into about a second.
 INPUTS = {
-    "csv": 50,
-    "parquet": 50,
+    "csv": 30,
+    "parquet": 30,
     "ioh": 80,
     "ioh-zip": 80,
-    "bayesmark": 60,
+    "bayesmark": 40,
     "yahpo": 100,
     "onnx": 80,
     "journal": 20,
     "posterior": 80,
-    "result": 30,
+    "result": 20,
     "optuna-sqlite": 8,
     "optuna-journal": 40,
     "criteria": 25,

@@ -426,8 +426,8 @@ def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
     )
     rounds = tuple(round_from_json(finished) for finished in data["rounds"])
     check_rounds(rounds, table.algorithms)
-    if not ((table.weights > 0) & (table.weights <= 1)).all():
-        raise ValueError("weights: expected numbers above 0 and up to 1")
+    if not ((table.weights >= 0) & (table.weights <= 1e100)).all():  # sums of larger ones are no numbers
+        raise ValueError("weights: expected numbers from 0 to 1e100")
     resolved = np.asarray(arrays["resolved"])
     if resolved.dtype != bool or resolved.shape != (table.timepoints.size, *[len(table.algorithms)] * 2):
         raise ValueError(f"resolved: expected true or false for all pairs, got {resolved.dtype} {resolved.shape}")

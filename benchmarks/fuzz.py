@@ -182,30 +182,28 @@ class Work:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         return answers
 
-    def run(self, start: int, stop: int, at: Any, pipe: Any) -> None:
+    def run(self, start: int, stop: int, at: Any, pipe: Any, place: str) -> None:
         """Read inputs until all are done, and tell what was found."""
-        # The same place for all: lists of names must not depend on a random one.
-        with tempfile.TemporaryDirectory(prefix="fuzz-", dir=_fast_folder()) as place:
-            folder = Path(place) / "input"
-            answers = self.prepare(folder)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries complain about what they are fed
-            counts: Counter[str] = Counter()
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            for number in range(start, stop):
-                at.value = number
-                files = self.input(number)
-                store(files, folder)
-                kind, what = judge(self.reader, folder, answers.get(_key(files)), self.options.seconds)
-                reached = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-                if reached - peak > self.options.megabytes * 1024 // 4:
-                    kind, what = "memory", f"{(reached - peak) // 1024} megabytes more ({kind} {what})"
-                peak = max(peak, reached)
-                counts[kind] += 1
-                if what:
-                    pipe.send(("finding", number, kind, what))
-                if number % 20 == 0 or number == stop - 1:
-                    pipe.send(("counts", number, dict(counts), ""))
-                    counts.clear()
+        folder = Path(place) / "input"
+        answers = self.prepare(folder)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries complain about what they are fed
+        counts: Counter[str] = Counter()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for number in range(start, stop):
+            at.value = number
+            files = self.input(number)
+            store(files, folder)
+            kind, what = judge(self.reader, folder, answers.get(_key(files)), self.options.seconds)
+            reached = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            if reached - peak > self.options.megabytes * 1024 // 4:
+                kind, what = "memory", f"{(reached - peak) // 1024} megabytes more ({kind} {what})"
+            peak = max(peak, reached)
+            counts[kind] += 1
+            if what:
+                pipe.send(("finding", number, kind, what))
+            if number % 20 == 0 or number == stop - 1:
+                pipe.send(("counts", number, dict(counts), ""))
+                counts.clear()
 
 
 def _key(files: Files) -> str:
@@ -233,7 +231,8 @@ def fuzz(
     while number < end and time.monotonic() < deadline:
         ours, theirs = context.Pipe(duplex=False)
         at = context.Value("q", number - 1, lock=False)
-        worker = context.Process(target=work.run, args=(number, end, at, theirs))
+        place = tempfile.mkdtemp(prefix="fuzz-", dir=_fast_folder())  # here: who is killed removes nothing
+        worker = context.Process(target=work.run, args=(number, end, at, theirs, place))
         worker.start()
         theirs.close()
         hung = False
@@ -256,6 +255,7 @@ def fuzz(
         if hung or late:
             worker.kill()
         worker.join()
+        shutil.rmtree(place, ignore_errors=True)
         if late or (worker.exitcode == 0 and not hung):
             break
         if at.value < number and worker.exitcode == 1:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import fnmatch
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,11 @@ def polarbear_read_trajectories(source: object, options: Mapping[str, object]) -
         if opened is None:
             return None
         wishes = _Options.parse(options)
-        return _read(_load_all(opened(), wishes.studies, str(source)), wishes)
+        studies = _load_all(opened(), wishes.studies, str(source))
+        try:
+            return _read(studies, wishes)
+        except SourceError as problem:
+            raise SourceError(f"{source}: {problem}") from None
     # Whoever hands over a study has imported Optuna: looking costs no import.
     optuna = sys.modules.get("optuna")
     if optuna is None:
@@ -178,14 +183,16 @@ def _has_studies(path: Path) -> bool | None:
 
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
     try:
-        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        kinds = dict(connection.execute("SELECT name, type FROM sqlite_master").fetchall())
     except sqlite3.OperationalError:
         return None
     except sqlite3.DatabaseError:
         return False
     finally:
         connection.close()
-    return {"studies", "trials", "version_info"} <= names
+    if not {"view", "trigger"}.isdisjoint(kinds.values()):
+        raise SourceError(f"{path} holds views or triggers, which no storage of Optuna does; they are not run.")
+    return all(kinds.get(name) == "table" for name in ("studies", "trials", "version_info"))
 
 
 def _open_database(url: str) -> Any:
@@ -238,7 +245,10 @@ def _line(problem: Exception) -> str:
 def _read(studies: Sequence[Any], options: _Options) -> list[Trajectory]:
     if not studies:
         raise InvalidInputError(f"studies: no name looks like {options.studies!r}.")
-    finished = [_finished_trials(study) for study in studies]
+    finished = []
+    for study in studies:
+        with _understanding(study):
+            finished.append(_finished_trials(study))
     # Some count epochs from 0, some from 1; one answer for all, so that the curves can be compared.
     from_zero = any(0 in trial.intermediate_values for trials in finished for trial in trials)
     trajectories: list[Trajectory] = []
@@ -251,11 +261,12 @@ def _read(studies: Sequence[Any], options: _Options) -> list[Trajectory]:
                 f"{label.instance!r} with the seed {label.seed}. Give repeated runs different seeds."
             )
         names[label] = study.study_name
-        sign = -1 if study.direction.name == "MAXIMIZE" else 1
-        try:
-            times, values, horizon = _CLOCKS[options.time](trials, sign, from_zero)
-        except SourceError as problem:
-            raise SourceError(f"The study {study.study_name!r} {problem}") from None
+        with _understanding(study):
+            sign = -1 if study.direction.name == "MAXIMIZE" else 1
+            try:
+                times, values, horizon = _CLOCKS[options.time](trials, sign, from_zero)
+            except SourceError as problem:
+                raise SourceError(f"The study {study.study_name!r} {problem}") from None
         trajectories.append(
             Trajectory.from_evaluations(
                 values,
@@ -267,6 +278,17 @@ def _read(studies: Sequence[Any], options: _Options) -> list[Trajectory]:
             )
         )
     return trajectories
+
+
+@contextmanager
+def _understanding(study: Any) -> Iterator[None]:
+    """Turn whatever Optuna makes of damaged trials into an error that names the study."""
+    try:
+        yield
+    except SourceError:
+        raise
+    except Exception as problem:  # Optuna checks what it writes, and trusts what it reads
+        raise SourceError(f"The study {study.study_name!r} is damaged: {_line(problem)}") from None
 
 
 def _finished_trials(study: Any) -> list[Any]:

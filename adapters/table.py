@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from polarbear_plugins.archives import check_growth
 from polarbear_plugins.errors import SourceError
 from polarbear_plugins.extras import require
 from polarbear_plugins.hookspecs import hookimpl
 from polarbear_plugins.long_form import NUMBER_ROLES, LongFormOptions, read_long_form
 from polarbear_plugins.trajectories import Trajectory
+from polarbear_plugins.validation import reason
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +25,7 @@ __all__ = ["polarbear_read_trajectories"]
 
 _TEXT = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")
+_PIECE = 1 << 20
 _MISSING = ("", "nan", "NaN", "NAN", "NA", "N/A", "null", "None")
 
 
@@ -77,7 +80,11 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     parquet = require("pyarrow.parquet", extra="parquet", who=f"Reading {path.name}")
     try:
         with _open(path) as file:
-            table = parquet.ParquetFile(file).read()
+            content = parquet.ParquetFile(file)
+            # A column that is always the same takes a few bytes however long it is: rows are counted first.
+            cells = content.metadata.num_rows * content.metadata.num_columns
+            check_growth(path.stat().st_size, cells * 8, path.name)
+            table = content.read()
             table.validate(full=True)  # text is decoded later, when nobody expects an error
             frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
     except (pyarrow.ArrowException, OSError, ValueError, KeyError, OverflowError) as problem:
@@ -86,10 +93,31 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 
 def _open(path: Path) -> IO[bytes]:
-    return gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb")  # type: ignore[return-value]
+    return _Unpacked(path) if path.name.lower().endswith(".gz") else path.open("rb")  # type: ignore[return-value]
+
+
+class _Unpacked(gzip.GzipFile):
+    """A file packed by gzip, which is refused as soon as it grows as no data do."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._size = path, path.stat().st_size
+        super().__init__(path)
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0:
+            # In pieces: all at once would be in memory before anybody looks.
+            return b"".join(iter(lambda: self.read(_PIECE), b""))
+        return self._checked(super().read(size))
+
+    def read1(self, size: int = -1) -> bytes:
+        return self._checked(super().read1(size))
+
+    def _checked(self, piece: bytes) -> bytes:
+        check_growth(self._size, self.tell(), self._path.name)
+        return piece
 
 
 def _damaged(path: Path, kind: str, problem: Exception) -> SourceError:
     if isinstance(problem, FileNotFoundError):
         return SourceError(f"{path}: there is no such file.")
-    return SourceError(f"{path.name} cannot be read as a {kind}: {' '.join(str(problem).split())}")
+    return SourceError(f"{path.name} cannot be read as a {kind}: {reason(problem)}")

@@ -20,7 +20,7 @@ from polarbear_plugins.extras import require
 from polarbear_plugins.hookspecs import hookimpl
 from polarbear_plugins.options import read_options, whole_number
 from polarbear_plugins.problems import Identity, Problem, Suite, cube
-from polarbear_plugins.validation import as_vector, as_whole_number
+from polarbear_plugins.validation import as_vector, as_whole_number, reason, short
 
 __all__ = ["MaBbobProblem", "MaBbobSuite", "draw_parameters", "polarbear_suite", "read_csv_folder"]
 
@@ -181,15 +181,15 @@ def _rows(path: Path, exactly: int | None) -> dict[str, tuple[int, list[float]]]
                 try:
                     numbers = [float(field) for field in fields[1:]]
                 except ValueError as problem:
-                    raise SourceError(f"{where}: expected numbers ({problem}).") from None
+                    raise SourceError(f"{where}: expected numbers ({reason(problem)}).") from None
                 if not numbers or (exactly is not None and len(numbers) != exactly):
                     raise SourceError(f"{where}: expected a label and {exactly or 'some'} numbers, got {len(numbers)}.")
                 if fields[0] in rows:
-                    raise SourceError(f"{where}: there are two rows {fields[0]!r}.")
+                    raise SourceError(f"{where}: there are two rows {short(fields[0])}.")
                 rows[fields[0]] = lines.line_num, numbers
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise SourceError(
-            f"{path} cannot be read ({problem}). The option csv is the folder with {', '.join(_FILES)}."
+            f"{path} cannot be read ({reason(problem)}). The option csv is the folder with {', '.join(_FILES)}."
         ) from None
     if not rows:
         raise SourceError(f"{path}: there is no row below the header.")

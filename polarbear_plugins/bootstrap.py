@@ -136,6 +136,8 @@ def bootstrap_scores(
     for place, algorithm in enumerate(algorithms):
         for instance in instances:
             studies = losses[algorithm, instance]
+            if np.isnan(studies).any():
+                raise InvalidInputError(f"bootstrap: {algorithm!r} on {instance!r} has a loss that is nan.")
             by_size.setdefault(len(studies), []).append((place, studies))
     mean = np.zeros((len(algorithms), resamples))
     for size, cells in by_size.items():

@@ -17,7 +17,7 @@ from polarbear_plugins.streams import natural_key
 from polarbear_plugins.targets import hitting_times
 from polarbear_plugins.timepoints import as_timepoints
 from polarbear_plugins.trajectories import Trajectory, sample_staircase
-from polarbear_plugins.validation import FloatArray, as_vector, short
+from polarbear_plugins.validation import FloatArray, as_vector, reason, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,17 +122,23 @@ def split_criteria(
     )
     for name in (function, optimizer, *chosen):
         if name not in columns:
-            raise SourceError(f"{who} has no column {name!r}. It has {', '.join(columns) or 'none'}.")
+            there = ", ".join(name[:60] for name in columns[:20]) or "none"
+            raise SourceError(f"{who} has no column {name!r}. It has {there}.")
     if not chosen:
         raise SourceError(f"{who} has no column of criteria beside {function!r} and {optimizer!r}.")
     if not len(frame):
         raise SourceError(f"{who} has no rows. Expected a row for each test function and optimizer.")
     everyone = list(dict.fromkeys(frame[optimizer]))
+    for row, names in enumerate(zip(frame[function], frame[optimizer], strict=True), start=1):
+        if not all(str(name).strip() for name in names):
+            raise SourceError(f"{who}, row {row}: expected names of a test function and an optimizer, got {names}.")
     frames = {}
     for group, rows in frame.groupby(function, sort=False):
         twice = rows[optimizer][rows[optimizer].duplicated()]
         if len(twice):
-            raise SourceError(f"{who} has more than one row for the optimizer {twice.iloc[0]!r} on {str(group)!r}.")
+            raise SourceError(
+                f"{who} has more than one row for the optimizer {short(twice.iloc[0])} on {short(str(group))}."
+            )
         frames[str(group)] = rows.set_index(optimizer)[chosen].reindex(everyone)
     return frames
 
@@ -182,9 +188,21 @@ def read_criteria(
     except pd.errors.EmptyDataError:
         raise SourceError(f"{path.name} is empty. Expected a line with the names of the columns.") from None
     except (pd.errors.ParserWarning, OSError, ValueError, TypeError) as problem:
-        raise SourceError(f"{path.name} cannot be read as a table: {' '.join(str(problem).split())}") from None
+        raise SourceError(f"{path.name} cannot be read as a table: {reason(problem)}") from None
     blank = (frame.isna() | (frame == "")).all(axis=1)
-    return split_criteria(frame[~blank], function, optimizer, criteria, who=path.name)
+    frame = frame[~blank]
+    frames = split_criteria(frame, function, optimizer, criteria, who=path.name)
+    for name in next(iter(frames.values())).columns:
+        column = frame[name]
+        if column.ndim == 1 and column.dtype.kind not in "iuf":
+            for row, cell in zip(column.index, column, strict=True):
+                if not _is_number(cell):
+                    # Lines are not counted: blank ones are gone, and a name in quotes may fill several.
+                    raise SourceError(
+                        f"{path.name}, row {int(row) + 1} below the names: expected a number as {name!r}, "
+                        f"got {short(cell)}."
+                    )
+    return frames
 
 
 def orders_of_functions(
@@ -218,6 +236,13 @@ def orders_of_functions(
             stacklevel=2,
         )
     return orders
+
+
+def _is_number(cell: object) -> bool:
+    try:
+        return isinstance(cell, int | float) and isinstance(float(cell), float)
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 def _frames(

@@ -23,7 +23,7 @@ from polarbear_plugins.problems import Identity
 from polarbear_plugins.race_state import Round
 from polarbear_plugins.results import Failure, round_from_json
 from polarbear_plugins.trajectories import Trajectory
-from polarbear_plugins.validation import FloatArray
+from polarbear_plugins.validation import FloatArray, parse_json, reason
 
 __all__ = ["Entry", "Journal", "JournalRun", "is_sqlite"]
 
@@ -133,6 +133,12 @@ class Journal:
                 raise SourceError(
                     f"{path} is a journal of version {version}; this version of polarbear-plugins reads {_VERSION}."
                 )
+            # A view or a trigger of another hand would run when the journal is read or written.
+            schema = {
+                " ".join(sql.split()) for (sql,) in journal._rows("SELECT sql FROM sqlite_master WHERE sql <> ''")
+            }
+            if schema != {" ".join(statement.split()) for statement in _SCHEMA.split(";") if statement.strip()}:
+                raise SourceError(f"{path} is damaged: its tables are not those of a journal.")
             found = [str(row[0]) for row in journal._rows("PRAGMA quick_check(1)")]
             if found != ["ok"]:
                 raise SourceError(f"{path} is damaged: {found[0]}.")
@@ -146,7 +152,7 @@ class Journal:
     def about(self) -> dict[str, Any]:
         """What was written at the start, and changed since."""
         with self.understanding("about"):
-            return {str(key): json.loads(text) for key, text in self._rows("SELECT key, json FROM about")}
+            return {str(key): parse_json(text) for key, text in self._rows("SELECT key, json FROM about")}
 
     @property
     def entries(self) -> list[Entry]:
@@ -165,7 +171,7 @@ class Journal:
         """Finished rounds."""
         with self.understanding("rounds"):
             rows = self._rows("SELECT json FROM rounds ORDER BY number")
-            return [round_from_json(json.loads(text)) for (text,) in rows]
+            return [round_from_json(parse_json(text)) for (text,) in rows]
 
     def resolved(self, timepoints: int, algorithms: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Read what was settled after the last round."""
@@ -280,11 +286,14 @@ class Journal:
         """Turn whatever is wrong with stored data into an error that names the place."""
         try:
             yield
-        except (PolarBearError, sqlite3.Error, AttributeError, KeyError, TypeError, ValueError) as problem:
+        except (
+            *(PolarBearError, sqlite3.Error, AttributeError, LookupError, TypeError, ValueError),
+            *(OverflowError, RecursionError),
+        ) as problem:
             if isinstance(problem, SourceError):
                 raise
-            reason = f"{problem} is missing" if isinstance(problem, KeyError) else problem
-            raise SourceError(f"{self.path}, table {place}: damaged ({reason}).") from None
+            why = f"{reason(problem)} is missing" if isinstance(problem, KeyError) else reason(problem)
+            raise SourceError(f"{self.path}, table {place}: damaged ({why}).") from None
 
     def close(self) -> None:
         """Close the file and unlock it."""

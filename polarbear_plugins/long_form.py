@@ -126,7 +126,7 @@ class _Table:
         missing = [name for role in _REQUIRED for name in self.options.columns_of(role) if name not in frame.columns]
         missing += [name for names in options.columns.values() for name in names if name not in frame.columns]
         if missing:
-            found = ", ".join(map(str, frame.columns)) or "none"
+            found = ", ".join(str(name)[:60] for name in frame.columns[:20]) or "none"
             raise SourceError(
                 f"{who} has no column {missing[0]!r}. It has {found}. Expected {', '.join(_REQUIRED)} and "
                 "optionally seed and horizon; say with columns= what they are called here."

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from polarbear_plugins.validation import visible
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -28,7 +30,7 @@ def text(value: object) -> Markup:
     >>> text("a < b")
     'a &lt; b'
     """
-    return value if isinstance(value, Markup) else Markup(escape(str(value)))
+    return value if isinstance(value, Markup) else Markup(escape(visible(str(value))))
 
 
 def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> Markup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from polarbear_plugins.archives import check_packed_arrays
 from polarbear_plugins.errors import SourceError
 from polarbear_plugins.extras import require
 from polarbear_plugins.frames import long_frame
 from polarbear_plugins.markup import html_table, text
-from polarbear_plugins.timepoints import few_places
-from polarbear_plugins.validation import FloatArray
+from polarbear_plugins.timepoints import as_timepoints, few_places
+from polarbear_plugins.validation import FloatArray, reason
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,15 +170,21 @@ class Posterior:
             if name in known
         }
         algorithms: Sequence[str] = about["algorithms"]
-        if log_ratings.shape[1:] != (timepoints.size, len(algorithms)):
+        if log_ratings.shape[1:] != (timepoints.size, len(algorithms)) or not log_ratings.size:
             raise ValueError(f"the draws have the shape {log_ratings.shape}")
+        as_timepoints(timepoints)
+        # Ratings are probabilities of being best.  Not so are nan, and what overflows.
+        if not (np.isfinite(log_ratings) & (log_ratings < 1e-6)).all() or not np.allclose(
+            np.exp(log_ratings).sum(axis=2), 1.0, atol=1e-6
+        ):
+            raise ValueError("the ratings of a draw do not add up to 1")
         return cls(
             algorithms=tuple(map(str, algorithms)),
             timepoints=timepoints,
             log_ratings=log_ratings,
             prior=str(about["prior"]),
             joint=bool(about["joint"]),
-            diagnostics=Diagnostics(**diagnostics),
+            diagnostics=_checked(Diagnostics(**diagnostics)),
             hyperparameters={name: arrays[f"hyperparameter_{name}"] for name in about["hyperparameters"]},
         )
 
@@ -207,6 +215,19 @@ class Posterior:
         return f"<p>{text(self)}</p>{html_table(columns, rows, 'Rating: mean and 90 % interval')}"
 
 
+def _checked(diagnostics: Diagnostics) -> Diagnostics:
+    """Refuse values of another kind than a posterior writes."""
+    texts = (diagnostics.engine, diagnostics.route, *diagnostics.problems)
+    numbers = [
+        getattr(diagnostics, f.name) for f in fields(Diagnostics) if "float" in str(f.type) or "int" in str(f.type)
+    ]
+    numbers = [n for number in numbers for n in (number if isinstance(number, tuple) else [number]) if n is not None]
+    are_numbers = all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers)  # inf is one
+    if not (are_numbers and all(isinstance(t, str) for t in texts) and isinstance(diagnostics.good, bool)):
+        raise ValueError("the diagnostics are not those of a posterior")
+    return diagnostics
+
+
 def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> Path:
     """Write arrays to a file: whole or not at all."""
     path = Path(path)
@@ -230,6 +251,8 @@ def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]],
             if not start.lstrip().startswith(b"{"):
                 if not start.startswith(b"PK"):  # about other files numpy speaks of pickle
                     raise ValueError("it is no .npz file")
+                with zipfile.ZipFile(file) as archive:
+                    check_packed_arrays(archive)
                 file.seek(0)
                 with np.load(file, allow_pickle=False) as arrays:
                     return make(arrays)
@@ -239,7 +262,7 @@ def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]],
         raise SourceError(f"{path.name}: {problem}") from None
     # A damaged archive fails in many ways: zip, zlib, header, JSON, missing names.
     except Exception as problem:
-        raise SourceError(f"{path.name} is not {what}, or is damaged: {problem}") from None
+        raise SourceError(f"{path.name} is not {what}, or is damaged: {reason(problem)}") from None
     raise SourceError(
         f"{path.name} is JSON, which tells what was found but holds no draws, and so is not {what}. Give the file that "
         "--output (in Python, save()) wrote, or the journal of the race."

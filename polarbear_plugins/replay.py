@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.errors import InvalidInputError, SourceError, UnknownNameError
 from polarbear_plugins.journal import Journal, is_sqlite
 from polarbear_plugins.journal_copies import journal_copy
 from polarbear_plugins.race_state import RaceState, start_race
 from polarbear_plugins.racing import enter, observe, plan
-from polarbear_plugins.results import Failure, RaceResult, infer
+from polarbear_plugins.results import Failure, RaceResult, check_about, check_rounds, infer
 from polarbear_plugins.settings import RaceSettings
 from polarbear_plugins.trajectories import Trajectory
 
@@ -27,7 +28,7 @@ def load_result(path: str | Path) -> RaceResult:
     path = Path(path)
     if not path.is_file() or not is_sqlite(path):
         return RaceResult.load(path)
-    with journal_copy(path) as journal:
+    with journal_copy(path) as journal, _naming(path):
         about = journal.about
         state, _ = replayed(journal, about)
         return RaceResult(
@@ -54,6 +55,10 @@ def replayed(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, lis
             f"{journal.path} is the journal of a campaign, not of a race: go on with campaign(..., journal=...)."
         )
     rounds, entries = journal.rounds, journal.entries
+    with journal.understanding("about"):
+        check_about(about)
+    with journal.understanding("rounds"):
+        check_rounds(rounds, [entry.algorithm for entry in entries])
     by_round: dict[int, list[Trajectory]] = {}
     for run in journal.runs():
         by_round.setdefault(run.round, []).append(run.trajectory)
@@ -102,3 +107,12 @@ def failures_of(state: RaceState, failures: Iterable[Failure]) -> tuple[Failure,
     order = {name: place for place, name in enumerate(state.table.instances)}
     known = [failure for failure in failures if failure.instance in order]
     return tuple(sorted(known, key=lambda failure: (order[failure.instance], failure.algorithm)))
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Let errors about what a journal asks for name the journal."""
+    try:
+        yield
+    except (InvalidInputError, UnknownNameError) as problem:
+        raise SourceError(f"{path}: {problem}") from None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +16,7 @@ from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.findings import conclusion, result_table
 from polarbear_plugins.inference.fitting import find_engine, fit, make_prior
 from polarbear_plugins.markup import text
+from polarbear_plugins.options import flag
 from polarbear_plugins.outlook import Outlook, outlook
 from polarbear_plugins.posterior import Posterior, read_arrays, write_arrays
 from polarbear_plugins.priors import TemporalPrior
@@ -24,15 +26,24 @@ from polarbear_plugins.racing import decide
 from polarbear_plugins.rankings import RankingTable
 from polarbear_plugins.relations import Relations, compare
 from polarbear_plugins.result_tables import ResultTable, table_of_result
-from polarbear_plugins.settings import RaceSettings, derived_seed
+from polarbear_plugins.settings import MOST_INSTANCES, RaceSettings, derived_seed
 from polarbear_plugins.trajectories import Trajectory
-from polarbear_plugins.validation import FloatArray
+from polarbear_plugins.validation import FloatArray, as_name, as_number, as_whole_number, parse_json, short
 from polarbear_plugins.versions import installed_versions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Failure", "RaceResult", "analyze", "check_inference", "infer", "round_from_json"]
+__all__ = [
+    "Failure",
+    "RaceResult",
+    "analyze",
+    "check_about",
+    "check_inference",
+    "check_rounds",
+    "infer",
+    "round_from_json",
+]
 
 _FORMAT = 1
 
@@ -260,7 +271,11 @@ class RaceResult:
                 "p_equivalent": relations.p_equivalent.tolist(),
                 "p_anytime": relations.p_anytime.tolist() if relations.joint else None,
             }
-            data["diagnostics"] = asdict(self.posterior.diagnostics)
+            # The shape of weights that nothing fits is inf, which JSON does not have.
+            data["diagnostics"] = {
+                name: None if isinstance(value, float) and not math.isfinite(value) else value
+                for name, value in asdict(self.posterior.diagnostics).items()
+            }
         return json.dumps(data, allow_nan=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -364,20 +379,72 @@ def analyze(
 
 
 def round_from_json(data: Mapping[str, Any]) -> Round:
-    """Round from the data that ``dataclasses.asdict`` made of it."""
+    """Round from the data that ``dataclasses.asdict`` made of it; numbers that are none are refused."""
+    whole = {name: as_whole_number(data[name], name, at_least=0) for name in ("number", "batch", "instances")}
+    batch = as_whole_number(data["next_batch"], "next_batch", at_least=0)
+    if batch > MOST_INSTANCES:  # the plan of the next round makes room for it
+        raise InvalidInputError(f"next_batch: expected at most {MOST_INSTANCES:,}, got {short(batch)}.")
     return Round(
         **{
             **data,
-            "eliminations": tuple(Elimination(**elimination) for elimination in data["eliminations"]),
+            **whole,
+            "cost": as_number(data["cost"], "cost"),
+            "eliminations": tuple(_elimination(**elimination) for elimination in data["eliminations"]),
             "resolved": tuple((str(one), str(other)) for one, other in data["resolved"]),
-            "newcomers": tuple(data["newcomers"]),
-            "rivals": {name: (str(rival), float(p)) for name, (rival, p) in data["rivals"].items()},
+            "resolved_share": as_number(data["resolved_share"], "resolved_share"),
+            "good": flag(data["good"], "good"),
+            "next_batch": batch,
+            "newcomers": tuple(map(str, data["newcomers"])),
+            "rivals": {name: (str(rival), as_number(p, "rivals")) for name, (rival, p) in data["rivals"].items()},
         }
     )
 
 
+def _elimination(*, algorithm: str, by: str, probability: float, round: int) -> Elimination:  # noqa: A002 - its name
+    return Elimination(
+        as_name(algorithm, "algorithm"),
+        as_name(by, "by"),
+        as_number(probability, "probability"),
+        as_whole_number(round, "round"),
+    )
+
+
+def check_about(about: object) -> None:
+    """Refuse what does not tell where a race came from.
+
+    :raises ValueError: something is of another kind than a race writes.
+    """
+    if not isinstance(about, dict):
+        raise ValueError(f"about: expected an object, got {short(about)}")
+    for what in ("portfolio", "suite"):
+        source = about.get(what)
+        if source is not None:
+            texts = [source.get(key) for key in ("name", "options")] if isinstance(source, dict) else [None]
+            if not all(isinstance(text, str) for text in texts) or not isinstance(parse_json(source["options"]), dict):
+                raise ValueError(f"about: expected name and options of the {what}, got {short(source)}")
+    for what, kind in (("sources", list), ("options", dict)):
+        if not isinstance(about.get(what), kind | None):
+            raise ValueError(f"about: expected other {what}, got {short(about[what])}")
+
+
+def check_rounds(rounds: Sequence[Round], algorithms: Sequence[str]) -> None:
+    """Refuse rounds of other algorithms than these, and such that leave none.
+
+    :raises ValueError: they do not belong together.
+    """
+    out = {elimination.algorithm for finished in rounds for elimination in finished.eliminations}
+    named = {elimination.by for finished in rounds for elimination in finished.eliminations} | out
+    named |= {name for finished in rounds for name, (rival, _) in finished.rivals.items() for name in (name, rival)}
+    named |= {name for finished in rounds for name in finished.newcomers}
+    strangers = sorted(named - set(algorithms))
+    if strangers:
+        raise ValueError(f"a round has {short(strangers[0])}, which is none of the algorithms")
+    if out >= set(algorithms):
+        raise ValueError("every algorithm was eliminated")
+
+
 def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
-    data = json.loads(str(arrays["result"]))
+    data = parse_json(str(arrays["result"]))
     if data["format"] != _FORMAT:
         raise SourceError(f"the result has the format {data['format']}; this version reads {_FORMAT}.")
     table = RankingTable.from_parts(
@@ -390,6 +457,13 @@ def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
         arrays["weights"],
     )
     rounds = tuple(round_from_json(finished) for finished in data["rounds"])
+    check_rounds(rounds, table.algorithms)
+    if not ((table.weights >= 0) & (table.weights <= 1e100)).all():  # sums of larger ones are no numbers
+        raise ValueError("weights: expected numbers from 0 to 1e100")
+    resolved = np.asarray(arrays["resolved"])
+    if resolved.dtype != bool or resolved.shape != (table.timepoints.size, *[len(table.algorithms)] * 2):
+        raise ValueError(f"resolved: expected true or false for all pairs, got {resolved.dtype} {resolved.shape}")
+    check_about(data["about"])
     settings = RaceSettings.from_json(data["settings"])
     prefix = "posterior_"
     stored = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
@@ -397,15 +471,15 @@ def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
         state=RaceState(
             settings=settings,
             table=table,
-            resolved=np.asarray(arrays["resolved"], dtype=bool),
+            resolved=resolved,
             rounds=rounds,
             batch=rounds[-1].next_batch if rounds else settings.batch_size,
-            cost=float(data["cost"]),
-            newcomers=tuple(data["newcomers"]),
+            cost=as_number(data["cost"], "cost"),
+            newcomers=tuple(map(str, data["newcomers"])),
         ),
         stopped=str(data["stopped"]),
         _posterior=Posterior.from_arrays(stored) if stored else None,
-        failures=tuple(Failure(**failure) for failure in data["failures"]),
+        failures=tuple(Failure(**{key: str(text) for key, text in failure.items()}) for failure in data["failures"]),
         about=data["about"],
         identities=tuple(Identity.from_json(text) for text in data["identities"]),
     )

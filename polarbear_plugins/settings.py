@@ -10,12 +10,16 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.validation import as_number, as_whole_number
+from polarbear_plugins.validation import as_number, as_whole_number, reason, short
 
-__all__ = ["EliminationMode", "RaceSettings", "ResolutionMode", "derived_seed"]
+__all__ = ["MOST_INSTANCES", "EliminationMode", "RaceSettings", "ResolutionMode", "derived_seed"]
 
 EliminationMode = Literal["pointwise", "joint"]
 ResolutionMode = Literal["strict", "crossing"]
+
+# What a damaged file may ask for must fit into the memory.
+MOST_INSTANCES = 1_000_000
+_MOST_DRAWS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +82,15 @@ class RaceSettings:
                 raise InvalidInputError(f"{name}: expected {known}, got {getattr(self, name)!r}.")
         for name in ("batch_size", "batch_min", "batch_max"):
             as_whole_number(getattr(self, name), name, at_least=1)
+            if getattr(self, name) > MOST_INSTANCES:
+                raise InvalidInputError(
+                    f"{name}: expected at most {MOST_INSTANCES:,}, got {short(getattr(self, name))}."
+                )
         if self.batch_min > self.batch_max:
             raise InvalidInputError(f"batch_min ({self.batch_min}) lies above batch_max ({self.batch_max}).")
         as_whole_number(self.draws, "draws", at_least=100)
+        if self.draws > _MOST_DRAWS:
+            raise InvalidInputError(f"draws: expected at most {_MOST_DRAWS:,}, got {short(self.draws)}.")
         if self.max_rounds is not None:
             as_whole_number(self.max_rounds, "max_rounds", at_least=1)
         if self.max_cost is not None and as_number(self.max_cost, "max_cost") <= 0:
@@ -114,8 +124,8 @@ class RaceSettings:
         """Make settings from the data of :meth:`to_json`."""
         try:
             return cls(**data)
-        except TypeError as problem:
-            raise InvalidInputError(f"Not the settings of a race: {problem}.") from None
+        except (TypeError, ValueError) as problem:
+            raise InvalidInputError(f"Not the settings of a race: {reason(problem)}") from None
 
     def __reduce__(self) -> tuple[Callable[..., RaceSettings], tuple[dict[str, Any]]]:
         data = {name: getattr(self, name) for name in (field.name for field in fields(self))}

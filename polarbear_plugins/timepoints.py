@@ -12,6 +12,8 @@ from polarbear_plugins.validation import FloatArray, as_number, as_vector, as_wh
 
 __all__ = ["as_timepoints", "few_places", "log_timepoints", "spans", "uniform_timepoints"]
 
+_LATEST = 1e300  # so that a sum of costs is a number
+
 
 def log_timepoints(first: float, last: float, count: int, *, integer: bool = False) -> FloatArray:
     """Timepoints from ``first`` to ``last`` at equal ratios.
@@ -58,6 +60,8 @@ def as_timepoints(timepoints: ArrayLike) -> FloatArray:
     if not grid.size:
         raise InvalidInputError("timepoints: expected at least one, got none.")
     check_times(grid, "timepoints")
+    if grid[-1] > _LATEST:
+        raise InvalidInputError(f"timepoints: expected none after {_LATEST:g}, got {grid[-1]:g}.")
     return grid
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
-from typing import TypeAlias
+import re
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,11 +21,18 @@ __all__ = [
     "as_vector",
     "as_whole_number",
     "check_times",
+    "parse_json",
+    "reason",
     "short",
+    "visible",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Float32Array: TypeAlias = NDArray[np.float32]
+
+# What steers a terminal, turns the direction of writing, or cannot be written as UTF-8.
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 def as_name(name: object, what: str) -> str:
@@ -36,6 +45,8 @@ def as_name(name: object, what: str) -> str:
         raise InvalidInputError(f"{what}: expected a name (text or a whole number), got {name!r}.")
     if not text.strip():
         raise InvalidInputError(f"{what}: the name is empty.")
+    if not text.isascii() and _HALVES.search(text):  # which no file and no table takes
+        raise InvalidInputError(f"{what}: {short(name)} is no text, it has half a character.")
     return text
 
 
@@ -110,3 +121,39 @@ def short(value: object) -> str:
     except ValueError:  # a whole number of thousands of digits has no text
         text = f"a huge {type(value).__name__}"
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def reason(problem: BaseException) -> str:
+    """Text of another package's error for a message of ours: one line, cut where it is long.
+
+    >>> reason(ValueError("bad    news"))
+    'bad news'
+    """
+    text = " ".join(str(problem).split()) or type(problem).__name__
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+def parse_json(text: str) -> Any:
+    """Read JSON that has only numbers which JSON knows, as what is written again must.
+
+    :raises ValueError: it is no JSON, or has a number that is not finite.
+    """
+    return json.loads(text, parse_constant=_not_json, parse_float=_finite_float)
+
+
+def _not_json(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _finite_float(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _not_json(text[:20])
+
+
+def visible(text: str) -> str:
+    r"""Text from data as people may see it: what would steer a terminal or a page is written as JSON escapes it.
+
+    >>> print(visible(chr(27) + "[31mcsa"))
+    \u001b[31mcsa
+    """
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -140,7 +140,7 @@ def read_database(source: str | Path, *, uneven: bool = False) -> Database:
     folder = Path(source)
     if not is_database(folder):
         raise SourceError(_not_a_database(folder))
-    paths = sorted(path for path in (folder / "eval").iterdir() if path.suffix == ".json")
+    paths = sorted(path for path in (folder / "eval").iterdir() if path.suffix == ".json" and path.is_file())
     studies = tuple(read_study(path) for path in paths)
     if not studies:
         raise SourceError(f"{folder}: eval/ holds no study. Bayesmark writes one JSON file a study there.")

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from polarbear_plugins.errors import SourceError
-from polarbear_plugins.validation import short
+from polarbear_plugins.validation import reason, short
 
 __all__ = ["Experiment", "Run", "Scenario", "parse_experiment"]
 
@@ -71,6 +71,8 @@ def parse_experiment(text: str, who: str, maximize: bool | None = None) -> Exper
         ) from None
     except RecursionError:
         raise SourceError(f"{who}: expected the JSON of IOHprofiler, got lists in lists without end.") from None
+    except ValueError as problem:  # a number of thousands of digits
+        raise SourceError(f"{who}: expected the JSON of IOHprofiler ({reason(problem)}).") from None
     top = _Object(data, who)
     algorithm = top.get("algorithm")
     name = algorithm.get("name") if isinstance(algorithm, Mapping) else algorithm
@@ -133,10 +135,18 @@ def _run(run: _Object, number: int) -> Run:
         best_evaluation = found.whole("evals")
         value = found.get("y")
         # What is not finite has no place in JSON and comes as null or text, if at all.
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            best = float(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            best = _finite(value)
     # Runs that were logged by hand have 0 evaluations.
     return Run(number, run.whole("instance"), evaluations or None, best_evaluation or None, best)
+
+
+def _finite(value: float) -> float | None:
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number that no float holds
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _direction(top: _Object) -> bool:

@@ -13,16 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Protocol, TypeAlias
 
+from polarbear_plugins.archives import check_growth
 from polarbear_plugins.errors import SourceError
+from polarbear_plugins.validation import reason, short
 
 __all__ = ["Folder", "Opener", "Place", "ZipFile", "is_index", "is_old_index", "is_rows"]
 
 #: Opens a file of a place, by its name, as text.
 Opener: TypeAlias = Callable[[str], IO[str]]
-
-# Numbers in text shrink to about a fifth.  What claims to have shrunk a hundred times as much is no data.
-_MOST_SHRINKING = 500
-_HARMLESS = 10_000_000
 
 
 class Place(Protocol):
@@ -70,7 +68,9 @@ class Folder:
         """Find all files in a folder and in the folders in it."""
         names = []
         for folder, _, files in os.walk(path):  # which follows no links: they may lead round in circles
-            names += [(Path(folder) / name).relative_to(path).as_posix() for name in files if not name.startswith("._")]
+            found = (Path(folder) / name for name in files if not name.startswith("._"))
+            # A pipe would be waited for, and a device has no end.
+            names += [file.relative_to(path).as_posix() for file in found if file.is_file()]
         return cls(path, names)
 
     @property
@@ -103,7 +103,7 @@ class ZipFile:
         seen: set[str] = set()
         for name in names:
             if name in seen:
-                raise SourceError(f"{path.name} holds {name!r} twice. Make the zip file again.")
+                raise SourceError(f"{path.name} holds {short(name)} twice. Make the zip file again.")
             seen.add(name)
         rubbish = [name for name in names if name.startswith("__MACOSX/") or PurePosixPath(name).name.startswith("._")]
         return cls(path, [name for name in names if name not in set(rubbish)])
@@ -129,11 +129,7 @@ class ZipFile:
         with _zip_errors(self.path):
             member = archive.getinfo(name)
             # What a member declares is the most that it gives.
-            if member.file_size > _HARMLESS and member.file_size > _MOST_SHRINKING * member.compress_size:
-                raise SourceError(
-                    f"{self.path.name}/{name} would grow from {member.compress_size:,} to {member.file_size:,} bytes, "
-                    "as no data do. Unpack it yourself if you trust it."
-                )
+            check_growth(member.compress_size, member.file_size, f"{self.path.name}/{name}")
             return io.TextIOWrapper(_Member(archive.open(member), self.path), encoding="utf-8-sig")
 
 
@@ -159,4 +155,4 @@ def _zip_errors(path: Path) -> Iterator[None]:
         yield
     # RuntimeError: it is encrypted.  NotImplementedError: it is packed by an unknown method.
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as problem:
-        raise SourceError(f"{path.name} cannot be read as a zip file: {' '.join(str(problem).split())}") from None
+        raise SourceError(f"{path.name} cannot be read as a zip file: {reason(problem)}") from None

@@ -15,6 +15,7 @@ from typing import Any
 from polarbear_plugins.adapters.yahpo.scenarios import META_FILE, SCENARIOS, Description, described
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.spaces import Categorical, Condition, ConfigurationSpace, Float, Integer, Parameter
+from polarbear_plugins.validation import reason, short
 
 __all__ = [
     "VARIABLE",
@@ -99,8 +100,9 @@ def read_encoding(folder: Path, scenario: str) -> dict[str, dict[str, int]]:
     path = folder / scenario / "encoding.json"
     encoding = _read_json(path)
     for name, codes in encoding.items():
-        if not isinstance(codes, dict) or not all(type(code) is int for code in codes.values()):
-            raise SourceError(f"{path}: expected whole numbers for the values of {name!r}.")
+        # The surrogate takes them as whole numbers of 32 bits.
+        if not isinstance(codes, dict) or not all(type(c) is int and abs(c) < 2**31 for c in codes.values()):
+            raise SourceError(f"{path}: expected whole numbers for the values of {short(name)}.")
     return encoding
 
 
@@ -118,9 +120,9 @@ def read_space(folder: Path, scenario: str) -> ConfigurationSpace:
         conditions = [condition for entry in data["conditions"] for condition in _conditions(entry)]
         return ConfigurationSpace(parameters, conditions)
     except (KeyError, TypeError, AttributeError) as problem:
-        raise SourceError(f"{path}: not a configuration space ({type(problem).__name__}: {problem}).") from None
-    except InvalidInputError as problem:
-        raise SourceError(f"{path}: {problem}") from None
+        raise SourceError(f"{path}: not a configuration space ({type(problem).__name__}: {reason(problem)}).") from None
+    except (ValueError, OverflowError, RecursionError) as problem:
+        raise SourceError(f"{path}: {reason(problem)}") from None
 
 
 def read_statistics(folder: Path) -> Statistics:
@@ -139,19 +141,23 @@ def read_statistics(folder: Path) -> Statistics:
 @functools.lru_cache(maxsize=4)
 def _statistics(path: Path, *_: int) -> Statistics:
     bounds: dict[tuple[str, str, str], dict[str, float]] = {}
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = csv.DictReader(file)
-        for row in rows:
-            try:
-                key = row["scenario"], row["instance"], row["metric"]
-                value = float(row["value"])
-                if row["statistic"] not in ("min", "max") or not math.isfinite(value):
-                    raise ValueError(f"{row['statistic']} {row['value']}")
-            except (KeyError, TypeError, ValueError) as problem:
-                raise SourceError(
-                    f"{path}, line {rows.line_num}: expected metric,statistic,value,scenario,instance ({problem})."
-                ) from None
-            bounds.setdefault(key, {})[row["statistic"]] = value
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = csv.DictReader(file)
+            for row in rows:
+                try:
+                    key = row["scenario"], row["instance"], row["metric"]
+                    value = float(row["value"])
+                    if row["statistic"] not in ("min", "max") or not math.isfinite(value):
+                        raise ValueError(f"{row['statistic']} {row['value']}")
+                except (KeyError, TypeError, ValueError) as problem:
+                    raise SourceError(
+                        f"{path}, line {rows.line_num}: expected metric,statistic,value,scenario,instance "
+                        f"({reason(problem)})."
+                    ) from None
+                bounds.setdefault(key, {})[row["statistic"]] = value
+    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+        raise SourceError(f"{path} is damaged ({reason(problem)}). Download it again.") from None
     return {key: (found["min"], found["max"]) for key, found in bounds.items() if len(found) == 2}
 
 
@@ -161,7 +167,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise SourceError(f"{path} is missing. {_HELP}") from None
     except (OSError, ValueError, RecursionError) as problem:
-        raise SourceError(f"{path} is damaged ({problem}). Download it again.") from None
+        raise SourceError(f"{path} is damaged ({reason(problem)}). Download it again.") from None
     if not isinstance(data, dict):
         raise SourceError(f"{path} is damaged (expected a JSON object, got {type(data).__name__}). Download it again.")
     return data

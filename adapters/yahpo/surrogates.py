@@ -23,7 +23,7 @@ from polarbear_plugins.adapters.yahpo.files import (
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.extras import require
 from polarbear_plugins.spaces import Categorical, Configuration, ConfigurationSpace, Float, Integer, Value
-from polarbear_plugins.validation import Float32Array, short
+from polarbear_plugins.validation import Float32Array, reason, short
 
 __all__ = ["Surrogate", "load_surrogate"]
 
@@ -174,17 +174,19 @@ class Surrogate:
         try:
             session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
             [codes, numbers], [output] = session.get_inputs(), session.get_outputs()
+            widths = [list(value.shape or [None])[-1] for value in (codes, numbers, output)]
+            names = [value.name for value in (codes, numbers, output)]
         except Exception as problem:  # onnxruntime's errors have no common base but this one
-            reason = " ".join(str(problem).split())
-            raise SourceError(f"{path} is damaged ({reason[:200]}). Download it again.") from None
-        for found, expected, what in (
-            (codes, len(self._categories), "categorical columns"),
-            (numbers, len(self._numbers), "columns of numbers"),
-            (output, len(self.targets), "targets"),
+            raise SourceError(f"{path} is damaged ({reason(problem)}). Download it again.") from None
+        for found, expected, what in zip(
+            widths,
+            (len(self._categories), len(self._numbers), len(self.targets)),
+            ("categorical columns", "columns of numbers", "targets"),
+            strict=True,
         ):
-            if found.shape[-1] != expected:
-                raise SourceError(f"{path}: expected {expected} {what}, got {found.shape[-1]}. It is another one.")
-        self._session, self._inputs, self._output = session, (codes.name, numbers.name), [output.name]
+            if found != expected:
+                raise SourceError(f"{path}: expected {expected} {what}, got {short(found)}. It is another one.")
+        self._session, self._inputs, self._output = session, (names[0], names[1]), names[2:]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return load_surrogate, (self.scenario, str(self.folder))
@@ -225,8 +227,16 @@ class Surrogate:
             self.open()
         if not len(codes):
             return np.empty((0, len(self.targets)), dtype=np.float32)
-        values: Float32Array = self._session.run(self._output, {self._inputs[0]: codes, self._inputs[1]: numbers})[0]
-        return values
+        try:
+            [values] = self._session.run(self._output, {self._inputs[0]: codes, self._inputs[1]: numbers})
+        except Exception as problem:  # onnxruntime's errors have no common base but this one
+            path = model_of(self.folder, self.scenario)
+            raise SourceError(f"{path} is damaged ({reason(problem)}). Download it again.") from None
+        found: Float32Array = values
+        if found.shape != (len(codes), len(self.targets)):
+            path = model_of(self.folder, self.scenario)
+            raise SourceError(f"{path}: expected {len(self.targets)} targets for each row, got an array {found.shape}.")
+        return found
 
     def _check_columns(self, complete: ConfigurationSpace, encoding: Mapping[str, Mapping[str, int]]) -> None:
         """Refuse files that do not belong together."""

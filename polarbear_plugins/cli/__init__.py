@@ -18,6 +18,7 @@ from polarbear_plugins.cli.race import race, resume
 from polarbear_plugins.cli.report import report
 from polarbear_plugins.cli.select import select
 from polarbear_plugins.errors import PolarBearError, PolarBearWarning
+from polarbear_plugins.validation import visible
 
 __all__ = ["main"]
 
@@ -37,7 +38,7 @@ class _Group(click.Group):
 
         def note(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
             if issubclass(category, PolarBearWarning):
-                click.echo(f"Note: {message}", err=True)
+                click.echo(visible(f"Note: {message}"), err=True)
             else:
                 show(message, category, *rest, **more)
 
@@ -47,7 +48,7 @@ class _Group(click.Group):
             try:
                 return super().invoke(ctx)
             except PolarBearError as problem:
-                raise _Failure(" ".join(str(problem).split())) from None
+                raise _Failure(visible(" ".join(str(problem).split()))) from None
 
 
 _WAYS = """\b

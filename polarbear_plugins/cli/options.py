@@ -140,5 +140,5 @@ def _number(text: str) -> Any:
     """Take numbers, lists and true or false for what they are, anything else for text."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

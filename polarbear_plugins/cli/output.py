@@ -6,15 +6,19 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, TypeVar
 
 import click
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
-__all__ = ["WIDE", "console", "json_option", "print_json", "prints_to_stderr", "text_table"]
+from polarbear_plugins.validation import visible
+
+__all__ = ["WIDE", "PlainConsole", "console", "json_option", "print_json", "prints_to_stderr", "text_table"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -28,10 +32,22 @@ def json_option(command: Command) -> Command:
 
 def print_json(data: object) -> None:
     """Print data as JSON; numbers that JSON does not have are an error of ours, not a file for others to stumble on."""
-    click.echo(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False))
+    click.echo(visible(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False)))
 
 
-class _Terminal(Console):
+class PlainConsole(Console):
+    """Takes text from data as it is: it is no markup, and nothing in it steers the terminal."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render; what would steer the terminal is shown as it is escaped in JSON."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+
+class _Terminal(PlainConsole):
     """A console that breaks long lines between words, unless a word, such as a path, does not fit into a line."""
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
@@ -41,19 +57,26 @@ class _Terminal(Console):
 
 
 def console() -> Console:
-    """Make a console that neither colours nor cuts what is piped, and takes text from data as it is."""
-    out = _Terminal(highlight=False, markup=False, emoji=False)
-    return out if out.is_terminal else Console(highlight=False, markup=False, emoji=False, width=200)
+    """Make a console that neither colours nor cuts what is piped."""
+    out = _Terminal()
+    return out if out.is_terminal else PlainConsole(width=200)
+
+
+class _PlainTable(Table):
+    """Makes room for texts as the console shows them."""
+
+    def add_row(self, *cells: Any, **options: Any) -> None:
+        shown = (Text(visible(str(cell))) if isinstance(cell, str | Text) else cell for cell in cells)
+        super().add_row(*shown, **options)
 
 
 def text_table(*columns: str) -> Table:
     """Make an empty table in the style of this command."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = _PlainTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         # A name that is cut may be anyone's.
-        table.add_column(
-            column.removeprefix(">"), justify="right" if column.startswith(">") else "left", overflow="fold"
-        )
+        side: Literal["left", "right"] = "right" if column.startswith(">") else "left"
+        table.add_column(visible(column.removeprefix(">")), justify=side, overflow="fold")
     return table
 
 

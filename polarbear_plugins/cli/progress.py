@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from polarbear_plugins.cli.output import WIDE
+from polarbear_plugins.cli.output import WIDE, PlainConsole
 from polarbear_plugins.open_race import Progress
 from polarbear_plugins.outlook import outlook
 from polarbear_plugins.rankings import RankingTable
@@ -29,7 +28,7 @@ _SIMULATIONS = 40  # a median needs no more, and rounds may be short
 @contextlib.contextmanager
 def working(text: str) -> Iterator[None]:
     """Say what is going on and since when, while it lasts; silent unless standard error is a terminal."""
-    shown = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    shown = PlainConsole(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Bar(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
         bar.add_task(text, total=None)
@@ -70,7 +69,7 @@ class ProgressView:
     """
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._console = PlainConsole(stderr=True)
         self._bar = Bar(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),

@@ -15,6 +15,7 @@ from polarbear_plugins.markup import Markup, text
 from polarbear_plugins.plots.style import narrow_figures
 from polarbear_plugins.preferences import PreferenceLike
 from polarbear_plugins.results import RaceResult
+from polarbear_plugins.validation import visible
 
 __all__ = ["Figures"]
 
@@ -128,7 +129,7 @@ class Figures:
                 ax.set_xlabel(f"time ({self._unit})", parse_math=False)
             ax.figure.savefig(file, format="svg", metadata=_METADATA)
         return Markup(
-            f'<figure><div class="wide">{_inline(file.getvalue(), name, says)}</div>'
+            f'<figure><div class="wide">{_inline(visible(file.getvalue()), name, says)}</div>'
             f"<figcaption>{text(says)}</figcaption></figure>\n"
         )
 

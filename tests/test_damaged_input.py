@@ -243,6 +243,21 @@ def test_names_that_lead_out_of_a_zip_file_lead_nowhere(logs: Path, name: str) -
     assert sorted(logs.parent.rglob("*")) == before
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_damage_inside_a_packed_member_is_an_error_that_names_the_file(logs: Path, method: int) -> None:
+    pytest.importorskip("lzma")
+    path = logs.with_suffix(".zip")
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for file in sorted(logs.rglob("*.*")):
+            archive.write(file, file.relative_to(logs))
+        start = min(member.header_offset + 30 + len(member.filename) for member in archive.infolist())
+    content = bytearray(path.read_bytes())
+    content[start + 20 : start + 40] = b"\xff" * 20
+    path.write_bytes(content)
+    with pytest.raises(SourceError, match=r"logs\.zip cannot be read as a zip file"):
+        list(read_trajectories(path))
+
+
 # --- tables
 
 

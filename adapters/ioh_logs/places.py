@@ -17,6 +17,11 @@ from polarbear_plugins.archives import check_growth
 from polarbear_plugins.errors import SourceError
 from polarbear_plugins.validation import reason, short
 
+try:
+    from lzma import LZMAError
+except ImportError:  # a Python that was built without it cannot open such members either
+    LZMAError = zlib.error  # type: ignore[misc,assignment]
+
 __all__ = ["Folder", "Opener", "Place", "ZipFile", "is_index", "is_old_index", "is_rows"]
 
 #: Opens a file of a place, by its name, as text.
@@ -154,5 +159,5 @@ def _zip_errors(path: Path) -> Iterator[None]:
     try:
         yield
     # RuntimeError: it is encrypted.  NotImplementedError: it is packed by an unknown method.
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as problem:
+    except (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError, RuntimeError) as problem:
         raise SourceError(f"{path.name} cannot be read as a zip file: {reason(problem)}") from None

@@ -21,7 +21,8 @@ import numpy as np
 from polarbear_plugins.errors import PolarBearError, SourceError
 from polarbear_plugins.problems import Identity
 from polarbear_plugins.race_state import Round
-from polarbear_plugins.results import Failure, round_from_json
+from polarbear_plugins.records import round_from_json
+from polarbear_plugins.results import Failure
 from polarbear_plugins.trajectories import Trajectory
 from polarbear_plugins.validation import FloatArray, parse_json, reason
 

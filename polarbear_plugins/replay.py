@@ -13,7 +13,8 @@ from polarbear_plugins.journal import Journal, is_sqlite
 from polarbear_plugins.journal_copies import journal_copy
 from polarbear_plugins.race_state import RaceState, start_race
 from polarbear_plugins.racing import enter, observe, plan
-from polarbear_plugins.results import Failure, RaceResult, check_about, check_rounds, infer
+from polarbear_plugins.records import check_about, check_rounds
+from polarbear_plugins.results import Failure, RaceResult, infer
 from polarbear_plugins.settings import RaceSettings
 from polarbear_plugins.trajectories import Trajectory
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +16,6 @@ from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.findings import conclusion, result_table
 from polarbear_plugins.inference.fitting import find_engine, fit, make_prior
 from polarbear_plugins.markup import text
-from polarbear_plugins.options import flag
 from polarbear_plugins.outlook import Outlook, outlook
 from polarbear_plugins.posterior import Posterior, read_arrays, write_arrays
 from polarbear_plugins.priors import TemporalPrior
@@ -24,26 +23,18 @@ from polarbear_plugins.problems import Identity
 from polarbear_plugins.race_state import Elimination, RaceState, Round, StopReason, start_race
 from polarbear_plugins.racing import decide
 from polarbear_plugins.rankings import RankingTable
+from polarbear_plugins.records import check_about, check_rounds, round_from_json
 from polarbear_plugins.relations import Relations, compare
 from polarbear_plugins.result_tables import ResultTable, table_of_result
-from polarbear_plugins.settings import MOST_INSTANCES, RaceSettings, derived_seed
+from polarbear_plugins.settings import RaceSettings, derived_seed
 from polarbear_plugins.trajectories import Trajectory
-from polarbear_plugins.validation import FloatArray, as_name, as_number, as_whole_number, parse_json, short
+from polarbear_plugins.validation import FloatArray, as_number, parse_json
 from polarbear_plugins.versions import installed_versions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Failure",
-    "RaceResult",
-    "analyze",
-    "check_about",
-    "check_inference",
-    "check_rounds",
-    "infer",
-    "round_from_json",
-]
+__all__ = ["Failure", "RaceResult", "analyze", "check_inference", "infer"]
 
 _FORMAT = 1
 
@@ -376,71 +367,6 @@ def analyze(
     return RaceResult(
         state=decide(state, posterior), stopped="analyzed", _posterior=posterior, about={**made_with, **(about or {})}
     )
-
-
-def round_from_json(data: Mapping[str, Any]) -> Round:
-    """Round from the data that ``dataclasses.asdict`` made of it; numbers that are none are refused."""
-    whole = {name: as_whole_number(data[name], name, at_least=0) for name in ("number", "batch", "instances")}
-    batch = as_whole_number(data["next_batch"], "next_batch", at_least=0)
-    if batch > MOST_INSTANCES:  # the plan of the next round makes room for it
-        raise InvalidInputError(f"next_batch: expected at most {MOST_INSTANCES:,}, got {short(batch)}.")
-    return Round(
-        **{
-            **data,
-            **whole,
-            "cost": as_number(data["cost"], "cost"),
-            "eliminations": tuple(_elimination(**elimination) for elimination in data["eliminations"]),
-            "resolved": tuple((str(one), str(other)) for one, other in data["resolved"]),
-            "resolved_share": as_number(data["resolved_share"], "resolved_share"),
-            "good": flag(data["good"], "good"),
-            "next_batch": batch,
-            "newcomers": tuple(map(str, data["newcomers"])),
-            "rivals": {name: (str(rival), as_number(p, "rivals")) for name, (rival, p) in data["rivals"].items()},
-        }
-    )
-
-
-def _elimination(*, algorithm: str, by: str, probability: float, round: int) -> Elimination:  # noqa: A002 - its name
-    return Elimination(
-        as_name(algorithm, "algorithm"),
-        as_name(by, "by"),
-        as_number(probability, "probability"),
-        as_whole_number(round, "round"),
-    )
-
-
-def check_about(about: object) -> None:
-    """Refuse what does not tell where a race came from.
-
-    :raises ValueError: something is of another kind than a race writes.
-    """
-    if not isinstance(about, dict):
-        raise ValueError(f"about: expected an object, got {short(about)}")
-    for what in ("portfolio", "suite"):
-        source = about.get(what)
-        if source is not None:
-            texts = [source.get(key) for key in ("name", "options")] if isinstance(source, dict) else [None]
-            if not all(isinstance(text, str) for text in texts) or not isinstance(parse_json(source["options"]), dict):
-                raise ValueError(f"about: expected name and options of the {what}, got {short(source)}")
-    for what, kind in (("sources", list), ("options", dict)):
-        if not isinstance(about.get(what), kind | None):
-            raise ValueError(f"about: expected other {what}, got {short(about[what])}")
-
-
-def check_rounds(rounds: Sequence[Round], algorithms: Sequence[str]) -> None:
-    """Refuse rounds of other algorithms than these, and such that leave none.
-
-    :raises ValueError: they do not belong together.
-    """
-    out = {elimination.algorithm for finished in rounds for elimination in finished.eliminations}
-    named = {elimination.by for finished in rounds for elimination in finished.eliminations} | out
-    named |= {name for finished in rounds for name, (rival, _) in finished.rivals.items() for name in (name, rival)}
-    named |= {name for finished in rounds for name in finished.newcomers}
-    strangers = sorted(named - set(algorithms))
-    if strangers:
-        raise ValueError(f"a round has {short(strangers[0])}, which is none of the algorithms")
-    if out >= set(algorithms):
-        raise ValueError("every algorithm was eliminated")
 
 
 def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:

@@ -51,7 +51,7 @@ LAYERS = [
     {"settings"},
     {"repetitions", "comparisons"},
     {"race_state"},
-    {"racing"},
+    {"racing", "records"},
     {"outlook"},
     # A result can be shown and reported by itself, and figures and reports are of results.
     {"findings", "results", "result_tables", "plots", "report"},

@@ -258,6 +258,45 @@ def test_damage_inside_a_packed_member_is_an_error_that_names_the_file(logs: Pat
         list(read_trajectories(path))
 
 
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [("", 0), ("caf\xe9", 0x800)],  # a member without a name; a name that claims to be UTF-8 and is not
+)
+def test_strange_names_of_members_end_in_the_runs_or_an_error(logs: Path, name: str, flags: int) -> None:
+    path = logs.with_suffix(".zip")
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in sorted(logs.rglob("*.*")):
+            archive.write(file, file.relative_to(logs))
+        archive.writestr("!!!!", "")
+    content = path.read_bytes().replace(b"!!!!", name.encode("latin-1").ljust(4, b"\0"))
+    if flags:
+        at = content.rindex(b"PK\x01\x02")
+        content = content[: at + 8] + flags.to_bytes(2, "little") + content[at + 10 :]
+    path.write_bytes(content)
+    if flags:
+        with pytest.raises(SourceError, match=r"logs\.zip"):
+            list(read_trajectories(path))
+    else:
+        assert len(list(read_trajectories(path))) == 1
+
+
+def test_a_header_of_thousands_of_characters_is_not_repeated_in_full(logs: Path) -> None:
+    [rows] = logs.rglob("*.dat")
+    rows.write_text(rows.read_text().replace("raw_y", "y" * 9_000))
+    with pytest.raises(SourceError, match=r"expected one column") as caught:
+        list(read_trajectories(logs))
+    assert len(str(caught.value)) < 500
+
+
+def test_an_algorithm_with_half_a_character_is_an_error_that_names_the_file(logs: Path) -> None:
+    [index] = logs.rglob("*.json")
+    data = json.loads(index.read_text())
+    data["algorithm"]["name"] = "\ud800"
+    index.write_text(json.dumps(data))
+    with pytest.raises(SourceError, match=r"\.dat, run 1.*half a character"):
+        list(read_trajectories(logs))
+
+
 # --- tables
 
 

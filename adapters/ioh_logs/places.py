@@ -104,7 +104,7 @@ class ZipFile:
     def walk(cls, path: Path) -> ZipFile:
         """List all files in a zip file."""
         with _zip_errors(path), zipfile.ZipFile(path) as archive:
-            names = [member.filename for member in archive.infolist() if not member.is_dir()]
+            names = [name for name in archive.namelist() if not name.endswith("/")]  # the others are folders
         seen: set[str] = set()
         for name in names:
             if name in seen:
@@ -158,6 +158,9 @@ class _Member(io.BufferedReader):
 def _zip_errors(path: Path) -> Iterator[None]:
     try:
         yield
-    # RuntimeError: it is encrypted.  NotImplementedError: it is packed by an unknown method.
-    except (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError, RuntimeError) as problem:
+    # RuntimeError: it is encrypted.  NotImplementedError: it is packed by an unknown method.  MemoryError: LZMA would
+    # take as much as a damaged member asks for.
+    except (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError, RuntimeError, UnicodeError) as problem:
         raise SourceError(f"{path.name} cannot be read as a zip file: {reason(problem)}") from None
+    except MemoryError:
+        raise SourceError(f"{path.name} cannot be read as a zip file: it asks for more memory than there is.") from None

@@ -13,7 +13,7 @@ from polarbear_plugins.adapters.ioh_logs.index import Run
 from polarbear_plugins.adapters.ioh_logs.options import LogOptions
 from polarbear_plugins.adapters.ioh_logs.places import Opener, Place
 from polarbear_plugins.adapters.ioh_logs.rows import Block, has_values, parse_rows, split_runs
-from polarbear_plugins.errors import PolarBearWarning, SourceError
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
 from polarbear_plugins.trajectories import Trajectory
 
 __all__ = ["LoggedRuns"]
@@ -55,20 +55,24 @@ class LoggedRuns:
                 who = f"{name}, run {run.number}"
                 try:
                     rows = parse_rows(block, run, file.experiment.maximize, self._options, who)
+                    trajectory = Trajectory(
+                        algorithm=algorithm,
+                        instance=instance,
+                        seed=seed,
+                        times=rows.times,
+                        best=rows.best,
+                        horizon=rows.horizon,
+                    )
                 except SourceError as problem:
                     damage.add(str(problem))
+                    continue
+                except InvalidInputError as problem:  # a name that is no text
+                    damage.add(f"{who}: {problem}")
                     continue
                 if rows.cut:
                     unsure_runs += 1
                     unsure[instance].add(algorithm)
-                yield Trajectory(
-                    algorithm=algorithm,
-                    instance=instance,
-                    seed=seed,
-                    times=rows.times,
-                    best=rows.best,
-                    horizon=rows.horizon,
-                )
+                yield trajectory
         _warn_of_damage(damage)
         _warn_of_ties(unsure, unsure_runs, seeds)
 

@@ -133,8 +133,10 @@ def _value_column(columns: Sequence[str], options: LogOptions) -> str:
 
 def _place(columns: Sequence[str], name: str, role: str, block: Block, who: str) -> int:
     if columns.count(name) != 1:
+        found = ", ".join(columns)
+        found = found if len(found) <= 200 else f"{found[:200]}..."
         raise SourceError(
-            f"{who}, line {block.line}: expected one column {name!r}, got {', '.join(columns)}. "
+            f"{who}, line {block.line}: expected one column {name!r}, got {found}. "
             f"Say with {role}= which column to read."
         )
     return columns.index(name)

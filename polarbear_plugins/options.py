@@ -63,7 +63,7 @@ def whole_number(at_least: int, at_most: int | None = None) -> Reader:
     def read(value: object, what: str) -> int:
         number = as_whole_number(_number_in(value), what, at_least=at_least)
         if at_most is not None and number > at_most:
-            raise InvalidInputError(f"{what} must be a whole number of at most {at_most}, got {number}.")
+            raise InvalidInputError(f"{what} must be a whole number of at most {at_most}, got {short(number)}.")
         return number
 
     return read

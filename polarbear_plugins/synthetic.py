@@ -34,6 +34,8 @@ __all__ = [
 # Best values only fall: each timepoint lies this much below the one before, whatever the noise.
 _STEP = 1e4
 
+_MOST = 2000  # algorithms and timepoints that an option may ask for: what is drawn must fit into the memory
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SyntheticAlgorithm:
@@ -159,8 +161,8 @@ def polarbear_portfolio(name: str, options: Mapping[str, object]) -> Sequence[Al
     if name != "synthetic":
         return None
     readers: dict[str, Reader] = {
-        "algorithms": whole_number(2),
-        "timepoints": whole_number(1),
+        "algorithms": whole_number(2, _MOST),
+        "timepoints": whole_number(1, _MOST),
         "seed": whole_number(0),
         "correlation": _real,
         "log_ratings": lambda value, what: as_array(value, what),  # type: ignore[arg-type]  # checked there

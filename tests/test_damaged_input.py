@@ -20,7 +20,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polarbear_plugins import RaceResult, RaceSettings, RankingTable, analyze, race, read_trajectories
+from polarbear_plugins import (
+    RaceResult,
+    RaceSettings,
+    RankingTable,
+    analyze,
+    load_plugins,
+    race,
+    read_trajectories,
+)
+from polarbear_plugins.adapters.ioh_logs.options import LogOptions
 from polarbear_plugins.bootstrap import bootstrap_scores
 from polarbear_plugins.cli.options import settings_from
 from polarbear_plugins.criteria import read_criteria
@@ -490,3 +499,17 @@ def test_a_model_that_does_not_fit_is_refused_by_name(tiny_yahpo: Path, tmp_path
     configuration = {"cost": 1.0, "kernel": "linear", "num.impute.selected.cpo": "impute.mean", "tolerance": 0.01}
     with pytest.raises(SourceError, match=r"model\.onnx"):
         surrogate.predict([configuration], "101", {"trainsize": 1.0, "repl": 10})
+
+
+@pytest.mark.parametrize(
+    ("ask", "what"),
+    [
+        (lambda: load_plugins().portfolio("synthetic", algorithms=9007199254740993), "algorithms must be"),
+        (lambda: load_plugins().portfolio("synthetic", timepoints="1" + 400 * "0"), "timepoints must be"),
+        (lambda: LogOptions.parse({"functions": "1," + 5000 * "9"}), "functions: expected numbers"),
+    ],
+)
+def test_options_that_ask_for_more_than_there_is_are_refused(ask: Callable[[], object], what: str) -> None:
+    with pytest.raises(InvalidInputError, match=what) as caught:
+        ask()
+    assert len(str(caught.value)) < 300

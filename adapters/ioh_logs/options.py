@@ -25,6 +25,7 @@ INSTANCE_PARTS = {
     "instance": "i{instance}",
 }
 _DEFAULT_PARTS = ("function", "dimension", "instance")
+_LONG = 40  # characters: more digits than any number of a function has
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ def _parse_chosen(value: object, what: str, *, names: bool = False) -> Chosen:
     ranges, named = [], set()
     for text in texts:
         match = re.fullmatch(r"(\d+)(?:\s*-\s*(\d+))?", text)
-        if match and (match[2] is None or int(match[1]) <= int(match[2])):
+        if match and len(text) < _LONG and (match[2] is None or int(match[1]) <= int(match[2])):
             ranges.append((int(match[1]), int(match[2] or match[1])))
         elif names and text and not match:
             named.add(text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import multiprocessing
+import operator
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -100,7 +101,7 @@ class PortfolioSource:
 
     @classmethod
     def of(cls, portfolio: Any, options: Mapping[str, Any] | None, plugins: Plugins | None) -> PortfolioSource:
-        """Make algorithms of a registered name, of functions by name or of a list."""
+        """Make algorithms of a registered name, of functions by name, or of a list of these and of algorithms."""
         if isinstance(portfolio, str):
             source = Registered(portfolio, _options_text(options, "portfolio_options"))
             made = (plugins or load_plugins()).portfolio(portfolio, **json.loads(source.options))
@@ -109,6 +110,10 @@ class PortfolioSource:
             return cls(names, dict.fromkeys(names, source) if plugins is None else {})
         if options:
             raise InvalidInputError("portfolio_options are for a registered portfolio, given by its name.")
+        if isinstance(portfolio, list | tuple) and any(isinstance(part, str | Mapping) for part in portfolio):
+            parts = [cls.of(part if isinstance(part, str | Mapping) else [part], None, plugins) for part in portfolio]
+            as_portfolio([algorithm for part in parts for algorithm in part.algorithms.values()])  # names must differ
+            return functools.reduce(operator.or_, parts)
         return cls({algorithm.name: algorithm for algorithm in as_portfolio(portfolio)})
 
     def __or__(self, other: PortfolioSource) -> PortfolioSource:

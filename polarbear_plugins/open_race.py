@@ -359,8 +359,8 @@ class Race:
 
 def _names(portfolio: PortfolioSource, suite: SuiteSource) -> dict[str, Any]:
     """Names and options of what is registered, as JSON data; ``None`` for what was given as Python."""
-    of_portfolio = next(iter(portfolio.registered.values()), None)
-    return {"portfolio": _name_of(of_portfolio), "suite": _name_of(suite.registered)}
+    makers = {portfolio.registered.get(name) for name in portfolio.algorithms}
+    return {"portfolio": _name_of(makers.pop() if len(makers) == 1 else None), "suite": _name_of(suite.registered)}
 
 
 def _name_of(source: Registered | None) -> dict[str, str] | None:

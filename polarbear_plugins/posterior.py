@@ -258,6 +258,11 @@ def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]],
                     return make(arrays)
     except FileNotFoundError:
         raise SourceError(f"{path}: there is no such file.") from None
+    except IsADirectoryError:
+        raise SourceError(
+            f"{path} is a folder, not {what}. If it holds data: polarbear analyze {path} --output result.npz, then "
+            "give that file."
+        ) from None
     except SourceError as problem:
         raise SourceError(f"{path.name}: {problem}") from None
     # A damaged archive fails in many ways: zip, zlib, header, JSON, missing names.

@@ -201,7 +201,7 @@ class RaceResult:
                     "round": None if elimination is None else elimination.round,
                     "by": None if elimination is None else elimination.by,
                     "probability": None if elimination is None else elimination.probability,
-                    "instances": int((watched > 0).sum()),
+                    "instances": np.unique(self.state.table.instance_index[watched > 0]).size,
                     "cost": float(self.timepoints[watched[watched > 0] - 1].sum()),
                     "failed": failed.count(name),
                 }
@@ -319,10 +319,11 @@ class RaceResult:
         return f"<p>{says}</p>" if not self.rounds else f"<p>{says}</p>{result_table(self)}"
 
     def __repr__(self) -> str:
+        rounds, instances = len(self.rounds), len(self.state.table.instances)
         return (
             f"RaceResult({len(self.pareto_set)} of {len(self.algorithms)} algorithms in the Pareto set "
-            f"({', '.join(self.pareto_set)}), {len(self.rounds)} rounds, {len(self.state.table)} instances, "
-            f"{self.stopped})"
+            f"({', '.join(self.pareto_set)}), {rounds} round{'s' * (rounds != 1)}, "
+            f"{instances} instance{'s' * (instances != 1)}, stopped: {self.stopped})"
         )
 
 

@@ -25,7 +25,7 @@ __all__ = ["race", "resume"]
 
 
 def race(
-    portfolio: str | Mapping[str, RunFunction] | Sequence[Algorithm],
+    portfolio: str | Mapping[str, RunFunction] | Sequence[Algorithm | str | Mapping[str, RunFunction]],
     suite: str | Suite | Sequence[object] | Callable[[np.random.Generator], object],
     timepoints: ArrayLike,
     settings: RaceSettings | None = None,
@@ -45,7 +45,8 @@ def race(
     Parameters
     ----------
     portfolio
-        A registered name, functions ``run(problem, horizon, seed) -> Trajectory`` by name, or a list of algorithms.
+        A registered name, functions ``run(problem, horizon, seed) -> Trajectory`` by name, or a list of algorithms and
+        of these: ``["modcma-ssa", {"mine": run}]``.
     suite
         A registered name, a list of problems (drawn without replacement), or a function ``rng -> problem``.
     timepoints
@@ -96,7 +97,7 @@ def race(
 
 def resume(
     journal: str | Path,
-    portfolio: str | Mapping[str, RunFunction] | Sequence[Algorithm] | None = None,
+    portfolio: str | Mapping[str, RunFunction] | Sequence[Algorithm | str | Mapping[str, RunFunction]] | None = None,
     suite: str | Suite | Sequence[object] | Callable[[np.random.Generator], object] | None = None,
     workers: int | None = None,
     executor: Executor | None = None,

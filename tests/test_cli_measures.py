@@ -110,6 +110,8 @@ def test_a_race_is_measured_from_its_journal_or_its_result(tmp_path: Path) -> No
     for path in (journal, saved):
         data = measured(str(path), "--budget", "5", "--no-posterior")
         assert data["measures"]["AOCC"] == {name: pytest.approx(areas[name][0]) for name in ("near", "far")}
+        assert measured(str(path), "--no-posterior")["ecdf"]["timepoints"] == [1, 5]  # nothing is known between them
+        assert len(measured(str(path), "--no-posterior", "--timepoints", "5")["ecdf"]["timepoints"]) == 5
 
 
 def test_bad_input_is_one_line(source: str, tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ def test_a_race_ends_in_a_table_and_a_conclusion_and_is_quiet_meanwhile() -> Non
     lines = result.stdout.splitlines()
     assert lines[0].startswith("race synthetic on synthetic · 5 timepoints 1..5 · pointwise elimination, strict")
     assert lines[0].endswith("seed 1")
-    assert "of 5 algorithms may be right for some budget" in lines[-1]
+    assert "of 5 algorithms may be right for some budget" in lines[-2]
+    assert lines[-1].startswith("not saved: --output FILE")
     assert "3 rounds" in lines[-1]
 
 

@@ -389,6 +389,11 @@ def test_the_command_repeats_the_race(raced: RaceResult) -> None:
             "resolved",
             "race(portfolio, suite, [10, 100, 20000, 50000], RaceSettings(",
         ),
+        (
+            {"portfolio": None, "suite": {"name": "ma-bbob", "options": '{"dimension": 3}'}},
+            "resolved",
+            "race(portfolio, 'ma-bbob', [10, 100, 20000, 50000], RaceSettings(",
+        ),
     ],
 )
 def test_every_source_says_how_to_repeat_it(about: dict[str, Any], stopped: str, expected: str) -> None:
@@ -396,6 +401,8 @@ def test_every_source_says_how_to_repeat_it(about: dict[str, Any], stopped: str,
     result = RaceResult(state=known.state, stopped=stopped, _posterior=known.posterior, about=about)
     command = how_to_repeat(result)[1]
     assert command.startswith(expected)
+    if about.get("suite"):
+        assert command.endswith("seed=1), suite_options={'dimension': 3})")
     if "sources" in about:
         assert command.endswith("--timepoints 10,100,20000,50000 -o maximize=true --draws 500 --seed 1")
 

@@ -76,6 +76,15 @@ def test_a_result_of_another_format_is_refused(tmp_path: Path, monkeypatch: pyte
         RaceResult.load(path)
 
 
+def test_instances_are_counted_once_however_many_runs_they_have() -> None:
+    repeated = RankingTable.from_values(
+        [[[1.0, 2.0]], [[2.0, 1.0]], [[1.0, np.nan]]], algorithms=["a", "b"], timepoints=[5], instances=["i", "i", "j"]
+    )
+    result = analyze(repeated, SETTINGS)
+    assert result.summary()["instances"].tolist() == [2, 1]
+    assert "1 round, 2 instances, stopped: analyzed" in repr(result)
+
+
 def test_the_settings_say_how_many_draws() -> None:
     assert len(analyze(table([12], 20), replace(SETTINGS, draws=300)).posterior.log_ratings) == 300
 

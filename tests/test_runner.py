@@ -392,6 +392,17 @@ def test_options_without_meaning_are_refused(options: Mapping[str, Any], message
         race({"a": level(0), "b": level(1)}, PROBLEMS, TIMES, SETTINGS, **options)
 
 
+def test_registered_portfolios_functions_and_algorithms_race_together(tmp_path: Path) -> None:
+    mixed = ["synthetic", {"mine": level(0.5)}, newcomer("late", 0.0)]
+    settings = RaceSettings(seed=1, draws=200, max_rounds=2)
+    path = tmp_path / "race.db"
+    result = race(mixed, SyntheticSuite(), TIMES, settings, workers=0, journal=path)
+    assert result.algorithms == ("A", "B", "C", "D", "E", "mine", "late")
+    assert resume(path, mixed, SyntheticSuite(), workers=0, max_rounds=3).algorithms == result.algorithms
+    with pytest.raises(InvalidInputError, match="Two algorithms are called B"):
+        race(["synthetic", {"B": level(0.5)}], SyntheticSuite(), TIMES, settings, workers=0)
+
+
 # --- when it stops
 
 

@@ -111,7 +111,7 @@ def depth(
         if timepoints is not None and targets is not None:
             raise InvalidInputError("--at and --targets: give one of the two.")
         with working("reading"):
-            runs = read_runs(sources, key_values(options, "--option"))
+            runs, _ = read_runs(sources, key_values(options, "--option"))
         if timepoints is not None:
             frames = best_at_timepoints(runs, parse_numbers(timepoints, "--at"), statistic)
         else:

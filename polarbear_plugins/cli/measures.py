@@ -57,7 +57,11 @@ _MOST_PAIRS = 10
     "--hold", is_flag=True, help="Runs that ended before the budget ended by themselves: their last value stands."
 )
 @click.option(
-    "--timepoints", default="50", show_default=True, metavar="N or A,B,...", help="Timepoints of the posterior."
+    "--timepoints",
+    default="50",
+    show_default=True,
+    metavar="N or A,B,...",
+    help="Timepoints of the posterior; by default those of a race.",
 )
 @click.option("--no-posterior", is_flag=True, help="Measures only.")
 @settings_options
@@ -85,10 +89,15 @@ def measures(
     given = None if budgets is None else as_timepoints(sorted(parse_numbers(budgets, "--budget")))
     goals = None if targets is None else parse_numbers(targets, "--targets")
     with working("reading"):
-        runs = read_runs(sources, key_values(options, "--option"))
+        runs, known_at = read_runs(sources, key_values(options, "--option"))
     if hold and runs:
         runs = list(hold_last_value(runs, max(run.horizon for run in runs) if given is None else float(given[-1])))
-    grid = default_timepoints(runs, wanted) if isinstance(wanted, int) else as_timepoints(wanted)
+    if not isinstance(wanted, int):
+        grid = as_timepoints(wanted)
+    elif known_at is not None and _is_default("timepoints"):
+        grid = known_at
+    else:
+        grid = default_timepoints(runs, wanted)
     spread = grid if given is None else given
     budget = float(spread[-1])
     grid = grid[grid <= budget]
@@ -126,6 +135,10 @@ def measures(
     _show(out, orders, values, times)
     if result is not None:
         _show_posterior(out, result, pairs)
+
+
+def _is_default(option: str) -> bool:
+    return click.get_current_context().get_parameter_source(option) is click.core.ParameterSource.DEFAULT
 
 
 def _show(out: Console, orders: Orders, values: pd.DataFrame, times: pd.DataFrame) -> None:

@@ -247,6 +247,8 @@ def _present(result: RaceResult, as_json: bool, kept: Sequence[Path | None]) -> 
     paths = [str(path) for path in kept if path is not None]
     if paths:
         out.print(f"saved {', '.join(paths)}", soft_wrap=True)
+    else:
+        out.print("not saved: --output FILE keeps the result, --journal FILE every run, too")
     journal = kept[0]
     if result.stopped == "interrupted" and journal is not None:
         out.print(f"polarbear resume {journal} goes on from here", soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -43,3 +44,5 @@ def report(result: Path, output: Path | None, title: str | None, unit: str, forc
     out = console()
     out.print(says, soft_wrap=True)
     out.print(f"saved {written}", soft_wrap=True)
+    if find_spec("matplotlib") is None:
+        out.print("without figures: they need matplotlib, from the extra plots")

@@ -72,6 +72,12 @@ def select(
         print_json(choice.to_dict())
         return
     _show(choice, preference, risk)
+    if not found.posterior.joint and found.timepoints.size > 1:
+        console().print(
+            f"The prior {found.settings.prior} takes timepoints for independent: chances are too sure where a value "
+            "spans several of them. A temporal prior, such as bspline, is the better ground.",
+            soft_wrap=True,
+        )
 
 
 def _show(choice: Choice | PortfolioChoice, preference: str, risk: str) -> None:

@@ -10,6 +10,7 @@ from polarbear_plugins.errors import UnknownNameError
 from polarbear_plugins.plugins import Plugins, load_plugins
 from polarbear_plugins.replay import load_result
 from polarbear_plugins.trajectories import Trajectory
+from polarbear_plugins.validation import FloatArray
 
 __all__ = ["read_runs", "read_sources"]
 
@@ -23,11 +24,15 @@ def read_sources(plugins: Plugins, sources: Sequence[str], options: Mapping[str,
     return list(itertools.chain.from_iterable(plugins.read_trajectories(source, **options) for source in sources))
 
 
-def read_runs(sources: Sequence[str], options: Mapping[str, str]) -> list[Trajectory]:
-    """Read the runs of a source, or of a race from its journal or its saved result, which no adapter reads."""
+def read_runs(sources: Sequence[str], options: Mapping[str, str]) -> tuple[list[Trajectory], FloatArray | None]:
+    """Read the runs of a source, or of a race from its journal or its saved result, which no adapter reads.
+
+    A race knows its runs at its timepoints only, which come with them.
+    """
     try:
-        return read_sources(load_plugins(), sources, options)
+        return read_sources(load_plugins(), sources, options), None
     except UnknownNameError:
         if len(sources) == 1 and Path(sources[0]).is_file():
-            return list(load_result(sources[0]).trajectories())
+            result = load_result(sources[0])
+            return list(result.trajectories()), result.timepoints
         raise

@@ -176,10 +176,22 @@ def show_time(ax: Axes, timepoints: FloatArray, *, ends: tuple[float, float] | N
     """Make the horizontal axis one of time, logarithmic if the grid is."""
     if log_spaced(timepoints):
         ax.set_xscale("log")
+        if timepoints[-1] < 30 * timepoints[0]:  # few powers of ten: labels between them would run into each other
+            _label_some(ax, timepoints)
     left, right = ends or (timepoints[0], timepoints[-1])
     if left < right:
         ax.set_xlim(left, right)
     ax.set_xlabel("time (unit of the timepoints)")
+
+
+def _label_some(ax: Axes, timepoints: FloatArray) -> None:
+    """Label a few timepoints of a short logarithmic axis, evenly spread, with plain numbers."""
+    from matplotlib.ticker import NullFormatter
+
+    logs = np.log(timepoints)
+    chosen = sorted({int(np.abs(logs - at).argmin()) for at in np.linspace(logs[0], logs[-1], 4)})
+    ax.set_xticks(timepoints[chosen], [time_text(float(time)) for time in timepoints[chosen]])
+    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def edges(timepoints: FloatArray) -> FloatArray:

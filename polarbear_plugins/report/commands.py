@@ -51,7 +51,17 @@ def how_to_repeat(result: RaceResult) -> tuple[str, str]:
         return says, f"analyze(table, {_call(settings)})"
     missing = " and ".join(what for what in ("portfolio", "suite") if not about.get(what))
     says = f"The {missing or 'engine'} was given in Python. With the same one this call repeats the race:"
-    return says, f"race(portfolio, suite, {_points(result.timepoints)}, {_call(settings)})"
+    named = [_named(about.get(what), what) for what in ("portfolio", "suite")]
+    words = [name for name, _ in named] + [_points(result.timepoints), _call(settings)]
+    return says, f"race({', '.join([*words, *(options for _, options in named if options)])})"
+
+
+def _named(source: Mapping[str, str] | None, what: str) -> tuple[str, str]:
+    """Name and options of a portfolio or a suite as arguments, as far as they are known."""
+    if source is None:
+        return what, ""
+    options = json.loads(source["options"])
+    return repr(source["name"]), f"{what}_options={options!r}" if options else ""
 
 
 def _command(words: list[str]) -> str:

@@ -74,7 +74,7 @@ def algorithms(result: RaceResult, colours: Mapping[str, str]) -> Markup:
         status = (f"out in round {row['round']}" if several else "out") if out else "in"
         cells = [_named(name, colours), status, why[name], f"{row['instances']:,}", amount(row["cost"])]
         rows.append([*cells, *([str(row["failed"])] if failed else [])])
-    columns = ("algorithm", "status", "because", ">runs", ">cost", *([">failed runs"] if failed else []))
+    columns = ("algorithm", "status", "because", ">instances", ">cost", *([">failed runs"] if failed else []))
     rule = (
         "at all timepoints at once. P is that probability"
         if result.settings.elimination == "joint"

@@ -267,16 +267,16 @@ def _read(studies: Sequence[Any], options: _Options) -> list[Trajectory]:
                 times, values, horizon = _CLOCKS[options.time](trials, sign, from_zero)
             except SourceError as problem:
                 raise SourceError(f"The study {study.study_name!r} {problem}") from None
-        trajectories.append(
-            Trajectory.from_evaluations(
-                values,
-                algorithm=label.algorithm,
-                instance=label.instance,
-                seed=label.seed,
-                times=times,
-                horizon=horizon,
+            trajectories.append(
+                Trajectory.from_evaluations(
+                    values,
+                    algorithm=label.algorithm,
+                    instance=label.instance,
+                    seed=label.seed,
+                    times=times,
+                    horizon=horizon,
+                )
             )
-        )
     return trajectories
 
 

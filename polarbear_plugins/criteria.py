@@ -131,7 +131,9 @@ def split_criteria(
     everyone = list(dict.fromkeys(frame[optimizer]))
     for row, names in enumerate(zip(frame[function], frame[optimizer], strict=True), start=1):
         if not all(str(name).strip() for name in names):
-            raise SourceError(f"{who}, row {row}: expected names of a test function and an optimizer, got {names}.")
+            raise SourceError(
+                f"{who}, row {row}: expected names of a test function and an optimizer, got {short(names)}."
+            )
     frames = {}
     for group, rows in frame.groupby(function, sort=False):
         twice = rows[optimizer][rows[optimizer].duplicated()]
@@ -199,7 +201,7 @@ def read_criteria(
                 if not _is_number(cell):
                     # Lines are not counted: blank ones are gone, and a name in quotes may fill several.
                     raise SourceError(
-                        f"{path.name}, row {int(row) + 1} below the names: expected a number as {name!r}, "
+                        f"{path.name}, row {int(row) + 1} below the names: expected a number as {short(name)}, "
                         f"got {short(cell)}."
                     )
     return frames
@@ -239,9 +241,10 @@ def orders_of_functions(
 
 
 def _is_number(cell: object) -> bool:
+    """Whether it is one, also as text: beside a word in its column a number stays text."""
     try:
-        return isinstance(cell, int | float) and isinstance(float(cell), float)
-    except OverflowError:  # a whole number that no float holds
+        return isinstance(cell, int | float | str) and isinstance(float(cell), float)
+    except (OverflowError, ValueError):  # a whole number that no float holds, a word
         return False
 
 

@@ -17,7 +17,7 @@ from polarbear_plugins.extras import require
 from polarbear_plugins.frames import long_frame
 from polarbear_plugins.markup import html_table, text
 from polarbear_plugins.timepoints import as_timepoints, few_places
-from polarbear_plugins.validation import FloatArray, reason
+from polarbear_plugins.validation import FloatArray, reason, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,7 +161,7 @@ class Posterior:
         """
         about = json.loads(str(arrays["about"]))
         if about["format"] != _FORMAT:
-            raise SourceError(f"The posterior has the format {about['format']}; this version reads {_FORMAT}.")
+            raise SourceError(f"The posterior has the format {short(about['format'])}; this version reads {_FORMAT}.")
         timepoints, log_ratings = (np.asarray(arrays[name], dtype=np.float64) for name in ("timepoints", "log_ratings"))
         known = {field.name for field in fields(Diagnostics)}
         diagnostics: dict[str, Any] = {

@@ -139,7 +139,8 @@ def normalise(values: FloatArray, best: FloatArray | float, worst: FloatArray | 
     array([0. , 0.5, 1. ])
     """
     # In the order of operations of Bayesmark: where the scale is a few steps of floating point, it shows.
-    losses: FloatArray = np.true_divide(1.0, np.subtract(worst, best)) * (values - best)
+    with np.errstate(over="ignore", invalid="ignore"):  # a scale of next to nothing has no inverse
+        losses: FloatArray = np.true_divide(1.0, np.subtract(worst, best)) * (values - best)
     return losses
 
 

@@ -28,7 +28,7 @@ from polarbear_plugins.relations import Relations, compare
 from polarbear_plugins.result_tables import ResultTable, table_of_result
 from polarbear_plugins.settings import RaceSettings, derived_seed
 from polarbear_plugins.trajectories import Trajectory
-from polarbear_plugins.validation import FloatArray, as_number, parse_json
+from polarbear_plugins.validation import FloatArray, as_number, parse_json, short
 from polarbear_plugins.versions import installed_versions
 
 if TYPE_CHECKING:
@@ -373,7 +373,7 @@ def analyze(
 def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
     data = parse_json(str(arrays["result"]))
     if data["format"] != _FORMAT:
-        raise SourceError(f"the result has the format {data['format']}; this version reads {_FORMAT}.")
+        raise SourceError(f"the result has the format {short(data['format'])}; this version reads {_FORMAT}.")
     table = RankingTable.from_parts(
         data["algorithms"],
         arrays["timepoints"],

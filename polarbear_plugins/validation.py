@@ -58,7 +58,7 @@ def as_array(values: ArrayLike, what: str) -> FloatArray:
             raise TypeError(f"they are of type {given.dtype}")
         array: FloatArray = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as problem:
-        raise InvalidInputError(f"{what}: expected numbers, got {short(values)} ({problem}).") from None
+        raise InvalidInputError(f"{what}: expected numbers, got {short(values)} ({reason(problem)}).") from None
     return array
 
 

@@ -129,7 +129,7 @@ def test_row_numbers_blank_lines_and_other_marks_are_understood(tmp_path: Path) 
         (TABLE + "f1,c,1,1,1,1\n", "cannot be read as a table"),
         (TABLE.replace("f2,a,3,5", "f2,a,,5"), "f2: The criterion 'loss' is missing for 'a'"),
         (TABLE.replace("f2,a,3,5\n", ""), "f2: The criterion 'loss' is missing for 'a'"),
-        (TABLE.replace("f2,a,3,5", "f2,a,fast,5"), "f[12]: criterion 'loss': expected numbers"),
+        (TABLE.replace("f2,a,3,5", "f2,a,fast,5"), "row 3 below the names: expected a number as 'loss', got 'fast'"),
         (TABLE.replace("f1,b,2,6", "f1,b,1,5"), "f1: 'a' and 'b' are equal in all criteria"),
         ("function,optimizer,loss\nf1,a,1\nf2,a,1\n", "f1: A partial order needs at least 2"),
     ],

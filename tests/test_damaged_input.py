@@ -36,6 +36,7 @@ from polarbear_plugins.criteria import read_criteria
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.integrations.ioh_writer import IOHWriter, Scenario
 from polarbear_plugins.posterior import Posterior
+from polarbear_plugins.random_baseline import normalise
 from polarbear_plugins.replay import load_result
 from polarbear_plugins.trajectories import Trajectory
 from polarbear_plugins.validation import parse_json, reason
@@ -499,6 +500,31 @@ def test_a_model_that_does_not_fit_is_refused_by_name(tiny_yahpo: Path, tmp_path
     configuration = {"cost": 1.0, "kernel": "linear", "num.impute.selected.cpo": "impute.mean", "tolerance": 0.01}
     with pytest.raises(SourceError, match=r"model\.onnx"):
         surrogate.predict([configuration], "101", {"trainsize": 1.0, "repl": 10})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda meta: meta["args"].update(rev="\ud800"), r"meta\.args: rev: .*half a character"),
+        (lambda meta: meta.update(signature=[[{}], [10**400]]), None),  # nobody needs it to read the runs
+    ],
+)
+def test_strange_words_about_a_study_of_bayesmark(
+    write_study: Callable[..., Path], change: Callable[[dict[str, Any]], None], message: str | None
+) -> None:
+    path = write_study("TPE", "kNN_wine_nll", [[2.0], [1.0]])
+    data = json.loads(path.read_text())
+    change(data["meta"])
+    path.write_text(json.dumps(data))
+    if message is None:
+        assert len(list(read_trajectories(path.parent.parent))) == 1
+    else:
+        with pytest.raises(SourceError, match=message):
+            list(read_trajectories(path.parent.parent))
+
+
+def test_a_scale_of_next_to_nothing_gives_no_warning() -> None:
+    assert normalise(np.array([0.0, 5e-324]), 0.0, 5e-324)[0] != 1
 
 
 @pytest.mark.parametrize(

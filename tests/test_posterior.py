@@ -158,10 +158,6 @@ def write_too_few_algorithms(path: Path) -> None:
     Posterior(("csa",), one.timepoints, one.log_ratings, "gp", True, DIAGNOSTICS).save(path)
 
 
-def make_folder(path: Path) -> None:
-    path.mkdir()
-
-
 @pytest.mark.parametrize(
     "write",
     [
@@ -171,7 +167,6 @@ def make_folder(path: Path) -> None:
         write_objects,
         write_wrong_about,
         write_too_few_algorithms,
-        make_folder,
     ],
 )
 def test_a_foreign_file_is_named_and_refused(tmp_path: Path, write: Callable[[Path], None]) -> None:
@@ -179,6 +174,11 @@ def test_a_foreign_file_is_named_and_refused(tmp_path: Path, write: Callable[[Pa
     write(path)
     with pytest.raises(SourceError, match=r"foreign\.npz is not a saved posterior, or is damaged"):
         Posterior.load(path)
+
+
+def test_who_gives_a_folder_is_told_how_to_make_a_result_of_it(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"is a folder, not a saved posterior.*polarbear analyze .* --output"):
+        Posterior.load(tmp_path)
 
 
 def test_a_file_of_another_format_says_which_one_can_be_read(saved: Path) -> None:

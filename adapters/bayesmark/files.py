@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from polarbear_plugins.errors import InvalidInputError, SourceError
-from polarbear_plugins.validation import FloatArray, as_array, short
+from polarbear_plugins.validation import FloatArray, as_array, as_name, short
 
 __all__ = ["GENERALIZATION", "VISIBLE", "Fallbacks", "Study", "is_database", "read_log", "read_seconds", "read_study"]
 
@@ -202,7 +202,10 @@ def _inside(data: Any, place: str, *keys: str) -> Any:
 def _text(value: object, key: str, place: str) -> str:
     if not isinstance(value, str) or not value:
         raise SourceError(f"{place}, meta.args: expected a text for {key!r}, got {short(value)}.")
-    return value
+    try:
+        return as_name(value, key)
+    except InvalidInputError as problem:
+        raise SourceError(f"{place}, meta.args: {problem}") from None
 
 
 def _signature(value: object) -> tuple[float, ...]:
@@ -210,7 +213,10 @@ def _signature(value: object) -> tuple[float, ...]:
     values = value[1] if isinstance(value, list) and len(value) == 2 else None
     if not isinstance(values, list) or not all(isinstance(number, int | float) for number in values):
         return ()
-    return tuple(float(number) for number in values)
+    try:
+        return tuple(float(number) for number in values)
+    except OverflowError:
+        return ()
 
 
 def _array(data: Any, place: str, name: str, dimensions: int) -> FloatArray:

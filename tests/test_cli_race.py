@@ -42,7 +42,7 @@ def test_a_race_ends_in_a_table_and_a_conclusion_and_is_quiet_meanwhile() -> Non
     assert lines[0].endswith("seed 1")
     assert "of 5 algorithms may be right for some budget" in lines[-2]
     assert lines[-1].startswith("not saved: --output FILE")
-    assert "3 rounds" in lines[-1]
+    assert "3 rounds" in lines[-2]
 
 
 def test_json_tells_everything_but_the_draws() -> None:

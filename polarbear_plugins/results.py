@@ -212,6 +212,9 @@ class RaceResult:
     def to_pandas(self, what: ResultTable = "algorithms") -> pd.DataFrame:
         """Give a part of the result as a table in long form.
 
+        The rankings, the draws and the relations are ``result.state.table.to_pandas()``,
+        ``result.posterior.to_pandas()`` and ``result.relations.to_pandas()``.
+
         Parameters
         ----------
         what
@@ -229,9 +232,6 @@ class RaceResult:
                 ``algorithm``, ``other``, ``timepoint``: what is not settled where.
             ``"failures"``
                 ``algorithm``, ``instance``, ``reason``.
-
-        The rankings, the draws and the relations are ``result.state.table.to_pandas()``,
-        ``result.posterior.to_pandas()`` and ``result.relations.to_pandas()``.
         """
         return table_of_result(self, what)
 

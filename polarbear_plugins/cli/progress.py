@@ -29,8 +29,11 @@ _SIMULATIONS = 40  # a median needs no more, and rounds may be short
 def working(text: str) -> Iterator[None]:
     """Say what is going on and since when, while it lasts; silent unless standard error is a terminal."""
     shown = PlainConsole(stderr=True)
+    if not shown.is_terminal:  # earlier versions of rich end a line there that they never began
+        yield
+        return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Bar(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
+    with Bar(*columns, console=shown, transient=True) as bar:
         bar.add_task(text, total=None)
         yield
 

@@ -14,11 +14,11 @@ import json
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from stopwatch import seconds
 
 from polarbear_plugins import RankingTable, log_timepoints, rank
 from polarbear_plugins.adapters import ioh_logs
@@ -79,16 +79,6 @@ def plain(root: Path, grid: np.ndarray) -> RankingTable:
     names = [f"a{k}" for k in range(ALGORITHMS)]
     array = np.array([[runs[name] for name in names] for runs in values.values()]).transpose(0, 2, 1)
     return RankingTable.from_values(array, algorithms=names, timepoints=grid, instances=list(values))
-
-
-def seconds(action: Callable[[], object], repetitions: int) -> float:
-    """Least CPU time of an action."""
-    times = []
-    for _ in range(repetitions):
-        start = time.process_time()
-        action()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def reading(runs: int, rows: int, repetitions: int) -> None:

@@ -10,22 +10,12 @@ best of several repetitions, seconds of wall-clock time.
 import argparse
 import resource
 import time
-from collections.abc import Callable
 
 import numpy as np
+from stopwatch import seconds
 
 from polarbear_plugins.bootstrap import bootstrap_scores
 from polarbear_plugins.validation import FloatArray
-
-
-def seconds(action: Callable[[], object], repetitions: int) -> float:
-    """Least time of an action."""
-    times = []
-    for _ in range(repetitions):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def plain(losses: FloatArray, resamples: int, seed: int) -> FloatArray:
@@ -61,10 +51,10 @@ def main() -> None:
     def whole() -> object:
         return bootstrap_scores(cells, names, places, arguments.resamples).rankings()
 
-    fast, with_rankings = seconds(ours, arguments.repetitions), seconds(whole, arguments.repetitions)
+    fast, with_rankings = (seconds(action, arguments.repetitions, time.perf_counter) for action in (ours, whole))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     few = min(arguments.loop_resamples, arguments.resamples)
-    slow = seconds(lambda: plain(losses, few, 0), 1) * arguments.resamples / few
+    slow = seconds(lambda: plain(losses, few, 0), 1, time.perf_counter) * arguments.resamples / few
     one, other = ours(), plain(losses, few, 1)
     spread = other.std(axis=0)
     shift = float(np.abs((one.mean(axis=0) - other.mean(axis=0)) / spread * np.sqrt(few)).max())

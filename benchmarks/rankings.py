@@ -11,19 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.stats import rankdata
+from stopwatch import seconds
 
 from polarbear_plugins import RankingTable, Trajectory, log_timepoints, rank
 from polarbear_plugins.ranks import ranks_of
-
-
-def seconds(action: Callable[[], object], repetitions: int) -> float:
-    """Least CPU time of an action."""
-    times = []
-    for _ in range(repetitions):
-        start = time.process_time()
-        action()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def main() -> None:

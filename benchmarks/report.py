@@ -9,25 +9,15 @@ repetitions, seconds of processor time.
 
 import argparse
 import io
-import time
-from collections.abc import Callable
 from typing import Any
+
+from stopwatch import seconds
 
 from polarbear_plugins import RaceResult, RaceSettings, log_timepoints, plots, race
 from polarbear_plugins.plugins import Plugins
 from polarbear_plugins.report import render
 
 PREFERENCES = ("uniform", "log-uniform", "final", "worst")
-
-
-def seconds(action: Callable[[], object], repetitions: int) -> float:
-    """Least processor time of an action."""
-    times = []
-    for _ in range(repetitions):
-        start = time.process_time()
-        action()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def raced(algorithms: int, timepoints: int, rounds: int) -> RaceResult:

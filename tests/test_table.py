@@ -455,9 +455,18 @@ def test_a_data_frame_without_meaning_is_refused_with_the_place(table: pd.DataFr
     [
         (frame(time=pd.to_datetime(["2026-01-01", "2026-01-02"])), "row 0: expected a number in 'time'"),
         (frame(time=pd.to_datetime(["2026-01-01", "2026-01-02"], utc=True)), "row 0: expected a number in 'time'"),
-        (frame(time=[10**400, 10**401]), r"row 0: expected a finite number in 'time', got 1000+\.\.\.\."),
-        (frame(time=[1, 10**5000]), r"row 1: expected a finite number in 'time', got a huge int\."),
-        (frame(value=[None, -(10**400)]), r"row 1: expected a finite number in 'value', got -1000+\.\.\.\."),
+        (
+            frame(time=pd.Series([10**400, 10**401], dtype=object)),
+            r"row 0: expected a finite number in 'time', got 1000+\.\.\.\.",
+        ),
+        (
+            frame(time=pd.Series([1, 10**5000], dtype=object)),
+            r"row 1: expected a finite number in 'time', got a huge int\.",
+        ),
+        (
+            frame(value=pd.Series([None, -(10**400)], dtype=object)),
+            r"row 1: expected a finite number in 'value', got -1000+\.\.\.\.",
+        ),
         (frame(value=pd.Series([2, 1j], dtype=object)), r"row 1: expected a number in 'value', got 1j\."),
         (frame(value=pd.Series([None, True], dtype=object)), r"row 1: expected a number in 'value', got True\."),
         (frame(instance=[[1], [2]]), r"row 0: expected a name in 'instance', got \[1\]\."),

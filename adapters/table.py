@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from polarbear_plugins.archives import check_growth
+from polarbear_plugins.checks import reason
 from polarbear_plugins.errors import SourceError
 from polarbear_plugins.extras import require
-from polarbear_plugins.hookspecs import hookimpl
-from polarbear_plugins.long_form import NUMBER_ROLES, LongFormOptions, read_long_form
-from polarbear_plugins.trajectories import Trajectory
-from polarbear_plugins.validation import reason
+from polarbear_plugins.files import check_growth
+from polarbear_plugins.plugins.hookspecs import hookimpl
+from polarbear_plugins.trajectories.long_form import NUMBER_ROLES, LongFormOptions, read_long_form
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,9 +23,9 @@ from scipy.stats import chisquare
 
 from polarbear_plugins import fit
 from polarbear_plugins.errors import InferenceWarning
-from polarbear_plugins.plackett_luce import Likelihood, helmert
+from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
+from polarbear_plugins.plackett_luce.subsets import statistics_of
 from polarbear_plugins.priors import BUILT_IN_PRIORS
-from polarbear_plugins.subset_statistics import statistics_of
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "dirichlet": ("dirichlet", {}),

@@ -23,7 +23,7 @@ from scipy.stats import beta
 
 from polarbear_plugins import RaceSettings, race
 from polarbear_plugins.errors import InferenceWarning
-from polarbear_plugins.synthetic import SyntheticSuite, draw_log_ratings, pareto_set, synthetic_portfolio
+from polarbear_plugins.plugins.synthetic import SyntheticSuite, draw_log_ratings, pareto_set, synthetic_portfolio
 
 MODES: dict[str, dict[str, Any]] = {
     "pointwise/strict": {"elimination": "pointwise", "resolution": "strict", "prior": "dirichlet"},

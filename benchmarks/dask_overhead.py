@@ -21,12 +21,12 @@ from pathlib import Path
 import distributed
 import numpy as np
 
-from polarbear_plugins.dispatch import Dispatcher
-from polarbear_plugins.execution import PortfolioSource, Request, SuiteSource, make_request, perform
+from polarbear_plugins.execution.dispatcher import Dispatcher
+from polarbear_plugins.execution.local_processes import LocalProcesses
+from polarbear_plugins.execution.requests import PortfolioSource, Request, SuiteSource, make_request, perform
 from polarbear_plugins.integrations.dask_executor.executor import DaskExecutor, start_local
-from polarbear_plugins.journal import Journal, JournalRun
-from polarbear_plugins.messages import perform_written, write_request
-from polarbear_plugins.processes import LocalProcesses
+from polarbear_plugins.integrations.dask_executor.messages import perform_written, write_request
+from polarbear_plugins.journal.journal import Journal, JournalRun
 
 
 def requests_of(runs: int, timepoints: int) -> list[Request]:

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.stats import norm
 
 from polarbear_plugins import RankingTable, fit
-from polarbear_plugins.plackett_luce import helmert
+from polarbear_plugins.plackett_luce.likelihood import helmert
 from polarbear_plugins.priors import BUILT_IN_PRIORS
 
 PRIORS = ("bspline", "hsgp", "sparse-gp", "gp", "random-walk")

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from polarbear_plugins.partial_orders import PartialOrder, from_criteria
-from polarbear_plugins.suite_depth import TOLERANCE, measure_depth
+from polarbear_plugins.partial_orders.depth import TOLERANCE, measure_depth
 
 
 def random_orders(

@@ -25,9 +25,9 @@ from fuzz_mutations import NUMBERS, TEXTS, Mutation, bytes_mutation
 
 from polarbear_plugins import RaceResult, RaceSettings, RankingTable, Trajectory, compare, fit, race, rank, select
 from polarbear_plugins.errors import PolarBearError
-from polarbear_plugins.plugins import Plugins, load_plugins
-from polarbear_plugins.posterior import Posterior
-from polarbear_plugins.replay import load_result
+from polarbear_plugins.journal.replay import load_result
+from polarbear_plugins.plugins.manager import Plugins, load_plugins
+from polarbear_plugins.posterior.posterior import Posterior
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared" / "data"
@@ -244,7 +244,7 @@ def _make_bayesmark(folder: Path) -> None:
 
 def _read_bayesmark(folder: Path) -> object:
     from polarbear_plugins.adapters.bayesmark import read_database
-    from polarbear_plugins.leaderboard import score_studies
+    from polarbear_plugins.measures.scores import score_studies
 
     plugins = _plugin("polarbear_plugins.adapters.bayesmark")
     if not (folder / "eval").is_dir():
@@ -483,8 +483,8 @@ def _make_criteria(folder: Path) -> None:
 
 
 def _read_criteria(folder: Path) -> object:
-    from polarbear_plugins.criteria import orders_of_functions, read_criteria
     from polarbear_plugins.partial_orders import ufg_depth
+    from polarbear_plugins.partial_orders.criteria import orders_of_functions, read_criteria
 
     orders = orders_of_functions(
         read_criteria(folder / "criteria.csv"), indifferent="incomparable", missing="incomparable"
@@ -515,13 +515,13 @@ def _read_ma_bbob(folder: Path) -> object:
 
 def _options() -> dict[str, tuple[Callable[[str], object], tuple[str, ...]]]:
     from polarbear_plugins.adapters.ioh_logs.options import LogOptions
+    from polarbear_plugins.adapters.optuna_study.name_pattern import NamePattern
     from polarbear_plugins.cli.options import key_values, parse_numbers, parse_timepoints, settings_from
-    from polarbear_plugins.criteria import best_at_timepoints
-    from polarbear_plugins.long_form import LongFormOptions
-    from polarbear_plugins.naming import NamePattern
     from polarbear_plugins.options import flag, whole_numbers
-    from polarbear_plugins.problems import Identity
-    from polarbear_plugins.results import check_inference
+    from polarbear_plugins.partial_orders.criteria import best_at_timepoints
+    from polarbear_plugins.problems.protocols import Identity
+    from polarbear_plugins.racing.result import check_inference
+    from polarbear_plugins.trajectories.long_form import LongFormOptions
 
     plugins, posterior = load_plugins(), _posterior()
 

@@ -13,8 +13,8 @@ import time
 
 import numpy as np
 
-from polarbear_plugins.distributions import as_distribution
 from polarbear_plugins.integrations.gp_bbob import PRIORS, GpBbobProblem, GpBbobSuite
+from polarbear_plugins.integrations.gp_bbob.distributions import as_distribution
 from polarbear_plugins.integrations.ma_bbob import MaBbobSuite
 
 

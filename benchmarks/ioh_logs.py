@@ -22,7 +22,7 @@ from stopwatch import seconds
 
 from polarbear_plugins import RankingTable, log_timepoints, rank
 from polarbear_plugins.adapters import ioh_logs
-from polarbear_plugins.plugins import Plugins
+from polarbear_plugins.plugins.manager import Plugins
 
 ALGORITHMS, FUNCTIONS, BUDGET = 5, 24, 10_000
 

@@ -14,8 +14,8 @@ import time
 import numpy as np
 from stopwatch import seconds
 
-from polarbear_plugins.bootstrap import bootstrap_scores
-from polarbear_plugins.validation import FloatArray
+from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.measures.bootstrap import bootstrap_scores
 
 
 def plain(losses: FloatArray, resamples: int, seed: int) -> FloatArray:

@@ -29,11 +29,11 @@ from scipy.stats import beta
 
 from polarbear_plugins import Posterior, RaceSettings
 from polarbear_plugins.errors import InferenceWarning
-from polarbear_plugins.outlook import outlook
-from polarbear_plugins.race_state import RaceState, start_race
-from polarbear_plugins.racing import decide, plan
-from polarbear_plugins.results import infer
-from polarbear_plugins.synthetic import draw_log_ratings, utilities
+from polarbear_plugins.plugins.synthetic import draw_log_ratings, utilities
+from polarbear_plugins.racing.forecast import outlook
+from polarbear_plugins.racing.result import infer
+from polarbear_plugins.racing.rules import decide, plan
+from polarbear_plugins.racing.state import RaceState, start_race
 
 MODES: dict[str, dict[str, Any]] = {
     "pointwise/strict": {"elimination": "pointwise", "resolution": "strict", "prior": "dirichlet"},

@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 from stopwatch import seconds
 
 from polarbear_plugins import RankingTable, Trajectory, log_timepoints, rank
-from polarbear_plugins.ranks import ranks_of
+from polarbear_plugins.rankings.ranks import ranks_of
 
 
 def main() -> None:

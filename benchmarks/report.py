@@ -14,7 +14,7 @@ from typing import Any
 from stopwatch import seconds
 
 from polarbear_plugins import RaceResult, RaceSettings, log_timepoints, plots, race
-from polarbear_plugins.plugins import Plugins
+from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.report import render
 
 PREFERENCES = ("uniform", "log-uniform", "final", "worst")

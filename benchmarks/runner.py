@@ -2,9 +2,9 @@
 
     python benchmarks/runner.py --evaluations 10000 --repeats 21
 
-The runner is ``polarbear_plugins.execution.perform``, as in the worker of a race: it counts, records, ends the run
-exactly and makes the trajectory.  The named alternative, measured in turn with it, is modcma's own ``run`` with the ioh
-problem itself as the objective, the same configuration, start and seed, and nothing recorded.  Others may use
+The runner is ``polarbear_plugins.execution.requests.perform``, as in the worker of a race: it counts, records, ends the
+run exactly and makes the trajectory.  The named alternative, measured in turn with it, is modcma's own ``run`` with the
+ioh problem itself as the objective, the same configuration, start and seed, and nothing recorded.  Others may use
 the machine: the two take turns, and the ratio is the median over the turns.  The target is 0.95.
 """
 
@@ -15,10 +15,10 @@ import ioh
 import numpy as np
 from modcma import c_maes
 
-from polarbear_plugins.execution import Request, perform
+from polarbear_plugins.execution.requests import Request, perform
 from polarbear_plugins.integrations import modcma_portfolio
-from polarbear_plugins.plugins import Plugins
-from polarbear_plugins.problems import Algorithm, Identity
+from polarbear_plugins.plugins.manager import Plugins
+from polarbear_plugins.problems.protocols import Algorithm, Identity
 
 
 class Bbob:

@@ -28,8 +28,8 @@ import time
 from pathlib import Path
 
 from polarbear_plugins import PolarBearError, RaceResult, RaceSettings, Trajectory, race, resume
-from polarbear_plugins.journal_copies import journal_copy
-from polarbear_plugins.synthetic import SyntheticSuite, synthetic_portfolio
+from polarbear_plugins.journal.copies import journal_copy
+from polarbear_plugins.plugins.synthetic import SyntheticSuite, synthetic_portfolio
 
 KILLS = ("driver", "worker", "both", "start")
 FAULTS = (*KILLS, *KILLS, "stop", "disk")

@@ -24,7 +24,7 @@ import numpy as np
 import onnxruntime
 
 from polarbear_plugins.adapters.yahpo import load_surrogate
-from polarbear_plugins.plugins import load_plugins
+from polarbear_plugins.plugins.manager import load_plugins
 
 
 def rate(evaluate: Callable[[], object], evaluations: int) -> float:

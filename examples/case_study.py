@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from polarbear_plugins import RaceResult, RaceSettings, log_timepoints, race, resume, select
-from polarbear_plugins.anytime import mean_area_over_curve
-from polarbear_plugins.open_race import Progress
+from polarbear_plugins.experiments.open_race import Progress
+from polarbear_plugins.measures.ecdf_and_aocc import mean_area_over_curve
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 
 from polarbear_plugins import RaceSettings, log_timepoints, race, select
 from polarbear_plugins.integrations.optuna_portfolio import optuna_samplers
-from polarbear_plugins.problems import Identity, Problem
+from polarbear_plugins.problems.protocols import Identity, Problem
 
 
 class BbobProblem:

@@ -16,9 +16,9 @@ import argparse
 import numpy as np
 
 from polarbear_plugins import RaceSettings, Trajectory, analyze, rank, read_trajectories
-from polarbear_plugins.anytime import ecdf, expected_running_time
-from polarbear_plugins.anytime_orders import find_contradictions, order_by_measures
-from polarbear_plugins.streams import default_timepoints
+from polarbear_plugins.measures.ecdf_and_aocc import ecdf, expected_running_time
+from polarbear_plugins.measures.orders import find_contradictions, order_by_measures
+from polarbear_plugins.rankings.stream import default_timepoints
 
 BUDGET = 1000
 TIMES = np.unique(np.geomspace(1, BUDGET, 60).round())

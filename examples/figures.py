@@ -19,7 +19,7 @@ import pandas as pd
 from PIL import Image
 
 from polarbear_plugins import RaceResult, RaceSettings, Trajectory, log_timepoints, race
-from polarbear_plugins.bootstrap import bootstrap_scores
+from polarbear_plugins.measures.bootstrap import bootstrap_scores
 from polarbear_plugins.partial_orders import from_criteria
 from polarbear_plugins.plots import (
     colours,
@@ -34,7 +34,7 @@ from polarbear_plugins.plots import (
     plot_values,
     plot_wins,
 )
-from polarbear_plugins.trajectories import best_at
+from polarbear_plugins.trajectories.trajectory import best_at
 
 BUDGET = 10_000.0
 # Of each algorithm the logarithm of its best value at the beginning, and its falls per decade early and late.

@@ -16,9 +16,9 @@ import math
 import numpy as np
 
 from polarbear_plugins import RaceSettings, Trajectory, log_timepoints, race
-from polarbear_plugins.campaign import CampaignSettings, campaign
-from polarbear_plugins.repetitions import RepetitionSettings
-from polarbear_plugins.sample_size import detectable_effect, number_of_instances, power_of
+from polarbear_plugins.experiments.campaigns import CampaignSettings, campaign
+from polarbear_plugins.planning.repetitions import RepetitionSettings
+from polarbear_plugins.planning.sample_size import detectable_effect, number_of_instances, power_of
 
 
 def instance(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

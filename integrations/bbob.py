@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
-from polarbear_plugins.hookspecs import hookimpl
 from polarbear_plugins.options import read_options, whole_number, whole_numbers
-from polarbear_plugins.problems import Identity, Problem, Suite, cube
-from polarbear_plugins.validation import as_whole_number
+from polarbear_plugins.plugins.hookspecs import hookimpl
+from polarbear_plugins.problems.protocols import Identity, Problem, Suite, cube
 
 __all__ = ["BbobProblem", "BbobSuite", "polarbear_suite"]
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from polarbear_plugins.checks import as_whole_number, short
 from polarbear_plugins.errors import InvalidInputError, RunWarning
-from polarbear_plugins.problems import Identity
-from polarbear_plugins.trajectories import Trajectory
-from polarbear_plugins.validation import as_whole_number, short
+from polarbear_plugins.problems.protocols import Identity
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 __all__ = ["IOHWriter", "Scenario", "scenario_of", "write_ioh"]
 

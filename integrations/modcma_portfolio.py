@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from polarbear_plugins.checks import FloatArray, as_name, as_number, as_vector, as_whole_number, short
 from polarbear_plugins.errors import InvalidInputError, RunWarning
 from polarbear_plugins.extras import require
-from polarbear_plugins.hookspecs import hookimpl
 from polarbear_plugins.options import Reader, flag, read_options
-from polarbear_plugins.problems import Algorithm, BoxProblem, Problem
-from polarbear_plugins.random_search import RandomSearch
-from polarbear_plugins.recording import HorizonReached, Recorder, as_axis
-from polarbear_plugins.trajectories import Trajectory
-from polarbear_plugins.validation import FloatArray, as_name, as_number, as_vector, as_whole_number, short
+from polarbear_plugins.plugins.hookspecs import hookimpl
+from polarbear_plugins.plugins.random_search import RandomSearch
+from polarbear_plugins.problems.protocols import Algorithm, BoxProblem, Problem
+from polarbear_plugins.trajectories.recording import HorizonReached, Recorder, as_axis
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 __all__ = ["PRESETS", "ModularCMAES", "modcma_portfolio", "polarbear_portfolio", "set_seed"]
 

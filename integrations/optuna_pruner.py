@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear_plugins.checks import FloatArray, short
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.extras import require
-from polarbear_plugins.superiority import RatingMode, margin_of
-from polarbear_plugins.validation import FloatArray, short
+from polarbear_plugins.plackett_luce.pairwise import RatingMode, margin_of
 
 if TYPE_CHECKING:
     import optuna

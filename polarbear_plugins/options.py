@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from polarbear_plugins.checks import as_whole_number, short
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.validation import as_whole_number, short
 
 __all__ = ["Reader", "flag", "read_options", "whole_number", "whole_numbers"]
 

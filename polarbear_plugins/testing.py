@@ -27,9 +27,9 @@ from types import ModuleType
 import numpy as np
 
 from polarbear_plugins.errors import PolarBearError
-from polarbear_plugins.plugins import Plugins
-from polarbear_plugins.problems import Algorithm, BoxProblem, Identity, Problem, SpaceProblem, Suite
-from polarbear_plugins.trajectories import Trajectory
+from polarbear_plugins.plugins.manager import Plugins
+from polarbear_plugins.problems.protocols import Algorithm, BoxProblem, Identity, Problem, SpaceProblem, Suite
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 __all__ = ["check_adapter", "check_executor", "check_portfolio", "check_suite"]
 

@@ -19,10 +19,10 @@ from polarbear_plugins.adapters.bayesmark.files import (
     read_seconds,
     read_study,
 )
+from polarbear_plugins.checks import FloatArray
 from polarbear_plugins.errors import PolarBearWarning, SourceError
-from polarbear_plugins.leaderboard import Studies, incumbents
-from polarbear_plugins.trajectories import Trajectory
-from polarbear_plugins.validation import FloatArray
+from polarbear_plugins.measures.scores import Studies, incumbents
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 __all__ = ["AXES", "OBJECTIVES", "Database", "read_database"]
 
@@ -49,7 +49,7 @@ class Database:
         return tuple(sorted({study.function for study in self.studies}))
 
     def arrays(self, objective: str = "visible", random: Sequence[str] | None = None) -> Studies:
-        """Give all values as :func:`polarbear_plugins.leaderboard.score_studies` takes them.
+        """Give all values as :func:`polarbear_plugins.measures.scores.score_studies` takes them.
 
         Parameters
         ----------

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from polarbear_plugins.checks import FloatArray, as_array, as_name, short
 from polarbear_plugins.errors import InvalidInputError, SourceError
-from polarbear_plugins.validation import FloatArray, as_array, as_name, short
 
 __all__ = ["GENERALIZATION", "VISIBLE", "Fallbacks", "Study", "is_database", "read_log", "read_seconds", "read_study"]
 

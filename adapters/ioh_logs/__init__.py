@@ -10,8 +10,8 @@ from polarbear_plugins.adapters.ioh_logs.options import LogOptions
 from polarbear_plugins.adapters.ioh_logs.places import Folder, Place, ZipFile, is_index, is_old_index, is_rows
 from polarbear_plugins.adapters.ioh_logs.reading import LoggedRuns
 from polarbear_plugins.errors import SourceError
-from polarbear_plugins.hookspecs import hookimpl
-from polarbear_plugins.trajectories import Trajectory
+from polarbear_plugins.plugins.hookspecs import hookimpl
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 __all__ = ["polarbear_read_trajectories"]
 

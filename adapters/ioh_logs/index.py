@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from polarbear_plugins.checks import reason, short
 from polarbear_plugins.errors import SourceError
-from polarbear_plugins.validation import reason, short
 
 __all__ = ["Experiment", "Run", "Scenario", "parse_experiment"]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Protocol, TypeAlias
 
-from polarbear_plugins.archives import check_growth
+from polarbear_plugins.checks import reason, short
 from polarbear_plugins.errors import SourceError
-from polarbear_plugins.validation import reason, short
+from polarbear_plugins.files import check_growth
 
 try:
     from lzma import LZMAError

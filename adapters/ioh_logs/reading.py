@@ -14,7 +14,7 @@ from polarbear_plugins.adapters.ioh_logs.options import LogOptions
 from polarbear_plugins.adapters.ioh_logs.places import Opener, Place
 from polarbear_plugins.adapters.ioh_logs.rows import Block, has_values, parse_rows, split_runs
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
-from polarbear_plugins.trajectories import Trajectory
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 __all__ = ["LoggedRuns"]
 

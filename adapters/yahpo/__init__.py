@@ -16,9 +16,9 @@ from polarbear_plugins.adapters.yahpo.scenarios import SCENARIOS
 from polarbear_plugins.adapters.yahpo.suites import OPTIONS, YahpoSuite, suite_of_list, suite_of_scenario
 from polarbear_plugins.adapters.yahpo.surrogates import Surrogate, load_surrogate
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.hookspecs import hookimpl
 from polarbear_plugins.options import read_options
-from polarbear_plugins.problems import Suite
+from polarbear_plugins.plugins.hookspecs import hookimpl
+from polarbear_plugins.problems.protocols import Suite
 
 __all__ = [
     "SCENARIOS",

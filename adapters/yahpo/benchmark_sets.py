@@ -13,9 +13,10 @@ from polarbear_plugins.adapters.yahpo.files import Statistics, names_near
 from polarbear_plugins.adapters.yahpo.problems import Axis, YahpoObjectivesProblem, YahpoProblem, full_budget
 from polarbear_plugins.adapters.yahpo.scenarios import SCENARIOS, Description
 from polarbear_plugins.adapters.yahpo.suites import build_problem, draw, identity_of
+from polarbear_plugins.checks import Float32Array
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.problems import Identity
-from polarbear_plugins.spaces import (
+from polarbear_plugins.problems.protocols import Identity
+from polarbear_plugins.problems.spaces import (
     Categorical,
     Condition,
     Configuration,
@@ -25,7 +26,6 @@ from polarbear_plugins.spaces import (
     Parameter,
     Value,
 )
-from polarbear_plugins.validation import Float32Array
 
 __all__ = ["BenchmarkSetSuite"]
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.spaces import Categorical, Configuration, ConfigurationSpace, Integer, Value
+from polarbear_plugins.problems.spaces import Categorical, Configuration, ConfigurationSpace, Integer, Value
 
 __all__ = ["NOT_ACTIVE", "Encoder", "Inactive", "Rows"]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from polarbear_plugins.adapters.yahpo.scenarios import META_FILE, SCENARIOS, Description, described
+from polarbear_plugins.checks import reason, short
 from polarbear_plugins.errors import InvalidInputError, SourceError
-from polarbear_plugins.spaces import Categorical, Condition, ConfigurationSpace, Float, Integer, Parameter
-from polarbear_plugins.validation import reason, short
+from polarbear_plugins.problems.spaces import Categorical, Condition, ConfigurationSpace, Float, Integer, Parameter
 
 __all__ = [
     "VARIABLE",

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from polarbear_plugins.checks import short
 from polarbear_plugins.errors import SourceError
-from polarbear_plugins.validation import short
 
 __all__ = ["META_FILE", "SCENARIOS", "Description", "described"]
 

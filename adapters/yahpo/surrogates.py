@@ -20,10 +20,10 @@ from polarbear_plugins.adapters.yahpo.files import (
     read_encoding,
     read_space,
 )
+from polarbear_plugins.checks import Float32Array, reason, short
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.extras import require
-from polarbear_plugins.spaces import Categorical, Configuration, ConfigurationSpace, Float, Integer, Value
-from polarbear_plugins.validation import Float32Array, reason, short
+from polarbear_plugins.problems.spaces import Categorical, Configuration, ConfigurationSpace, Float, Integer, Value
 
 __all__ = ["Surrogate", "load_surrogate"]
 

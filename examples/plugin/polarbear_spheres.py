@@ -6,7 +6,7 @@ import numpy as np
 
 from polarbear_plugins import Trajectory, hookimpl
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.problems import FunctionAlgorithm, Identity
+from polarbear_plugins.problems.protocols import FunctionAlgorithm, Identity
 
 
 class Sphere:

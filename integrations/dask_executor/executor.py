@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polarbear_plugins.errors import InvalidInputError, PolarBearError
-from polarbear_plugins.execution import Request, RunExecutor, UnfitWorkerError
+from polarbear_plugins.execution.local_processes import ProcessDiedError, told
+from polarbear_plugins.execution.requests import Request, RunExecutor, UnfitWorkerError
 from polarbear_plugins.extras import require
+from polarbear_plugins.integrations.dask_executor.messages import given_in, read_answer, write_request
 from polarbear_plugins.integrations.dask_executor.versions import difference, misfit, needed, present
 from polarbear_plugins.integrations.dask_executor.worker import end_children, run_message
-from polarbear_plugins.messages import given_in, read_answer, write_request
-from polarbear_plugins.processes import ProcessDiedError, told
-from polarbear_plugins.trajectories import Trajectory
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 __all__ = ["DaskExecutor", "SchedulerLostError", "connect", "start_local"]
 

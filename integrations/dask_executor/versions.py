@@ -7,7 +7,7 @@ import platform
 import sys
 from collections.abc import Mapping
 
-from polarbear_plugins.versions import installed_versions
+from polarbear_plugins.environment import installed_versions
 
 __all__ = ["difference", "misfit", "needed", "present"]
 

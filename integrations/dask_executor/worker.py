@@ -9,10 +9,10 @@ import time
 from typing import Any
 
 from polarbear_plugins.errors import PolarBearError
-from polarbear_plugins.execution import UnfitWorkerError
+from polarbear_plugins.execution.local_processes import LocalProcesses, WorkersCannotStartError
+from polarbear_plugins.execution.requests import UnfitWorkerError
+from polarbear_plugins.integrations.dask_executor.messages import perform_written, write_problem
 from polarbear_plugins.integrations.dask_executor.versions import misfit, present
-from polarbear_plugins.messages import perform_written, write_problem
-from polarbear_plugins.processes import LocalProcesses, WorkersCannotStartError
 
 __all__ = ["end_children", "run_message"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.hookspecs import hookimpl
 from polarbear_plugins.integrations.optuna_portfolio.multifidelity import MultifidelityAlgorithm, optuna_multifidelity
 from polarbear_plugins.integrations.optuna_portfolio.samplers import NAMES, SamplerAlgorithm, optuna_samplers
 from polarbear_plugins.options import Reader, flag, read_options, whole_number
-from polarbear_plugins.problems import Algorithm
+from polarbear_plugins.plugins.hookspecs import hookimpl
+from polarbear_plugins.problems.protocols import Algorithm
 
 __all__ = [
     "NAMES",

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from polarbear_plugins.charges import ChargedProblem, ObjectivesProblem
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.problems import BoxProblem, Problem, SpaceProblem
-from polarbear_plugins.spaces import Categorical, Configuration, ConfigurationSpace, Integer, Parameter, Value
+from polarbear_plugins.problems.protocols import BoxProblem, Problem, SpaceProblem
+from polarbear_plugins.problems.spaces import Categorical, Configuration, ConfigurationSpace, Integer, Parameter, Value
+from polarbear_plugins.trajectories.charges import ChargedProblem, ObjectivesProblem
 
 __all__ = ["quiet", "suggestions"]
 

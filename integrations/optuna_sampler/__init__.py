@@ -6,7 +6,7 @@ go on with the same race.
 
 from __future__ import annotations
 
-from polarbear_plugins.integrations.optuna_sampler.findings import LikelyBest, likely_best, race_result
+from polarbear_plugins.integrations.optuna_sampler.result import LikelyBest, likely_best, race_result
 from polarbear_plugins.integrations.optuna_sampler.sampler import PolarBearSampler
 
 __all__ = ["LikelyBest", "PolarBearSampler", "likely_best", "race_result"]

@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from polarbear_plugins.asynchronous import AsynchronousRace
+from polarbear_plugins.checks import FloatArray, as_name
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.settings import RaceSettings, derived_seed
-from polarbear_plugins.trajectories import Trajectory, sample_staircase
-from polarbear_plugins.validation import FloatArray, as_name
+from polarbear_plugins.racing.asynchronous import AsynchronousRace
+from polarbear_plugins.racing.settings import RaceSettings, derived_seed
+from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
 
 __all__ = ["Parameters", "Rules", "as_candidates"]
 

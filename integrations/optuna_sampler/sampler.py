@@ -9,14 +9,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from polarbear_plugins.asynchronous import Progress
+from polarbear_plugins.checks import as_name, as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
-from polarbear_plugins.integrations.optuna_sampler.look import CELL, Look, new_cell
 from polarbear_plugins.integrations.optuna_sampler.rules import Parameters, Rules, as_candidates
-from polarbear_plugins.settings import RaceSettings
-from polarbear_plugins.timepoints import as_timepoints
-from polarbear_plugins.validation import as_name, as_whole_number
+from polarbear_plugins.integrations.optuna_sampler.study_view import CELL, Look, new_cell
+from polarbear_plugins.racing.asynchronous import Progress
+from polarbear_plugins.racing.settings import RaceSettings
+from polarbear_plugins.trajectories.timepoints import as_timepoints
 
 # Without Optuna the module can be imported all the same; making a sampler then says what to install.
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from polarbear_plugins.checks import visible
 from polarbear_plugins.cli.analyze import analyze
 from polarbear_plugins.cli.demo import demo
 from polarbear_plugins.cli.depth import depth
@@ -18,7 +19,6 @@ from polarbear_plugins.cli.race import race, resume
 from polarbear_plugins.cli.report import report
 from polarbear_plugins.cli.select import select
 from polarbear_plugins.errors import PolarBearError, PolarBearWarning
-from polarbear_plugins.validation import visible
 
 __all__ = ["main"]
 

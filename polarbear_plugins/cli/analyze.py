@@ -15,11 +15,11 @@ from polarbear_plugins.cli.options import key_values, parse_timepoints, settings
 from polarbear_plugins.cli.output import console, json_option, print_json
 from polarbear_plugins.cli.progress import inferring, stoppable, working
 from polarbear_plugins.cli.sources import read_sources
-from polarbear_plugins.plugins import load_plugins
-from polarbear_plugins.rankings import Repetitions
-from polarbear_plugins.results import analyze as analyze_table
-from polarbear_plugins.streams import default_timepoints, rank
-from polarbear_plugins.win_shares import win_shares
+from polarbear_plugins.plugins.manager import load_plugins
+from polarbear_plugins.racing.result import analyze as analyze_table
+from polarbear_plugins.rankings.stream import default_timepoints, rank
+from polarbear_plugins.rankings.table import Repetitions
+from polarbear_plugins.rankings.win_shares import win_shares
 
 __all__ = ["analyze"]
 

@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from polarbear_plugins.errors import PluginWarning
-from polarbear_plugins.plugins import load_plugins
+from polarbear_plugins.plugins.manager import load_plugins
 
 __all__ = ["complete_files", "complete_names", "complete_registered", "names_in"]
 

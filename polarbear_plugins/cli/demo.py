@@ -11,12 +11,12 @@ import click
 from polarbear_plugins.cli.findings import show_result
 from polarbear_plugins.cli.output import console, json_option, print_json, prints_to_stderr
 from polarbear_plugins.cli.progress import ProgressView, working
-from polarbear_plugins.interruptions import undisturbed
+from polarbear_plugins.execution.interruptions import undisturbed
+from polarbear_plugins.experiments.races import race as run_race
+from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.report.page import check_replaceable, write_report
-from polarbear_plugins.results import RaceResult
-from polarbear_plugins.runner import race as run_race
-from polarbear_plugins.settings import RaceSettings
-from polarbear_plugins.timepoints import log_timepoints, uniform_timepoints
+from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
 
 __all__ = ["demo"]
 

@@ -15,7 +15,9 @@ from polarbear_plugins.cli.options import key_values, parse_numbers
 from polarbear_plugins.cli.output import console, json_option, print_json, text_table
 from polarbear_plugins.cli.progress import stoppable, working
 from polarbear_plugins.cli.sources import read_runs
-from polarbear_plugins.criteria import (
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.partial_orders import Missing
+from polarbear_plugins.partial_orders.criteria import (
     Indifference,
     Statistic,
     best_at_timepoints,
@@ -23,9 +25,7 @@ from polarbear_plugins.criteria import (
     read_criteria,
     time_to_targets,
 )
-from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.partial_orders import Missing
-from polarbear_plugins.suite_depth import MOST_SETS, TOLERANCE, SuiteDepth, depth_changes, measure_depth
+from polarbear_plugins.partial_orders.depth import MOST_SETS, TOLERANCE, SuiteDepth, depth_changes, measure_depth
 
 __all__ = ["depth"]
 

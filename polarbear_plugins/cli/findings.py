@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.text import Text
 
 from polarbear_plugins.cli.output import WIDE, text_table
-from polarbear_plugins.findings import amount, conclusion, mean_ratings, reasons
-from polarbear_plugins.results import RaceResult
-from polarbear_plugins.timepoints import few_places
+from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.report.words import amount, conclusion, mean_ratings, reasons
+from polarbear_plugins.trajectories.timepoints import few_places
 
 __all__ = ["show_result"]
 

@@ -12,19 +12,25 @@ import numpy as np
 
 from polarbear_plugins.adapters.bayesmark.database import AXES, OBJECTIVES, Database, read_database
 from polarbear_plugins.adapters.bayesmark.files import Fallbacks
-from polarbear_plugins.bootstrap import Bootstrap
+from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.cli.leaderboard_view import (
+    show_fallbacks,
+    show_instances,
+    show_posterior,
+    show_rankings,
+    show_scores,
+)
 from polarbear_plugins.cli.options import parse_timepoints, settings_from, settings_options
 from polarbear_plugins.cli.output import console, json_option, print_json
 from polarbear_plugins.cli.progress import inferring, unless_stopped, working
-from polarbear_plugins.cli.scoreboard import show_fallbacks, show_instances, show_posterior, show_rankings, show_scores
-from polarbear_plugins.disagreements import Disagreement, find_disagreements
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.leaderboard import Scores, score_studies
-from polarbear_plugins.results import RaceResult
-from polarbear_plugins.results import analyze as analyze_table
-from polarbear_plugins.settings import RaceSettings
-from polarbear_plugins.streams import default_timepoints, rank
-from polarbear_plugins.validation import FloatArray
+from polarbear_plugins.measures.bootstrap import Bootstrap
+from polarbear_plugins.measures.disagreements import Disagreement, find_disagreements
+from polarbear_plugins.measures.scores import Scores, score_studies
+from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.racing.result import analyze as analyze_table
+from polarbear_plugins.racing.settings import RaceSettings
+from polarbear_plugins.rankings.stream import default_timepoints, rank
 
 __all__ = ["leaderboard"]
 

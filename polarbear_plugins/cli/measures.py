@@ -12,8 +12,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from polarbear_plugins.anytime import ecdf, fixed_budget, fixed_target, hold_last_value, log_targets
-from polarbear_plugins.anytime_orders import Contradiction, Orders, find_contradictions, order_by_measures
+from polarbear_plugins.checks import FloatArray
 from polarbear_plugins.cli.completion import complete_files
 from polarbear_plugins.cli.findings import show_result
 from polarbear_plugins.cli.options import key_values, parse_numbers, parse_timepoints, settings_from, settings_options
@@ -21,13 +20,14 @@ from polarbear_plugins.cli.output import console, json_option, print_json, text_
 from polarbear_plugins.cli.progress import inferring, unless_stopped, working
 from polarbear_plugins.cli.sources import read_runs
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.results import RaceResult
-from polarbear_plugins.results import analyze as analyze_table
-from polarbear_plugins.streams import default_timepoints, rank
-from polarbear_plugins.targets import LOWER, UPPER
-from polarbear_plugins.timepoints import as_timepoints
-from polarbear_plugins.trajectories import Trajectory
-from polarbear_plugins.validation import FloatArray
+from polarbear_plugins.measures.ecdf_and_aocc import ecdf, fixed_budget, fixed_target, hold_last_value, log_targets
+from polarbear_plugins.measures.orders import Contradiction, Orders, find_contradictions, order_by_measures
+from polarbear_plugins.measures.targets import LOWER, UPPER
+from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.racing.result import analyze as analyze_table
+from polarbear_plugins.rankings.stream import default_timepoints, rank
+from polarbear_plugins.trajectories.timepoints import as_timepoints
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import pandas as pd

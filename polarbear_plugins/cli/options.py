@@ -12,7 +12,7 @@ from polarbear_plugins.cli.completion import complete_names
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.inference.fitting import BUILT_IN_ENGINES
 from polarbear_plugins.priors import BUILT_IN_PRIORS
-from polarbear_plugins.settings import RaceSettings
+from polarbear_plugins.racing.settings import RaceSettings
 
 __all__ = ["MOST_TIMEPOINTS", "key_values", "parse_numbers", "parse_timepoints", "settings_from", "settings_options"]
 

@@ -16,7 +16,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from polarbear_plugins.validation import visible
+from polarbear_plugins.checks import visible
 
 __all__ = ["WIDE", "PlainConsole", "console", "json_option", "print_json", "prints_to_stderr", "text_table"]
 

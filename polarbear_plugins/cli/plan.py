@@ -10,8 +10,8 @@ import click
 from polarbear_plugins.cli.output import console, json_option, print_json, text_table
 from polarbear_plugins.cli.progress import working
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.replay import load_result
-from polarbear_plugins.sample_size import (
+from polarbear_plugins.journal.replay import load_result
+from polarbear_plugins.planning.sample_size import (
     detectable_effect,
     number_of_instances,
     power_curve,

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from polarbear_plugins.cli.output import WIDE, console, json_option, print_json, text_table
 from polarbear_plugins.errors import PluginWarning
-from polarbear_plugins.plugins import load_plugins
+from polarbear_plugins.plugins.manager import load_plugins
 
 __all__ = ["plugins"]
 

@@ -13,10 +13,10 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from polarbear_plugins.cli.output import WIDE, PlainConsole
-from polarbear_plugins.open_race import Progress
-from polarbear_plugins.outlook import outlook
-from polarbear_plugins.rankings import RankingTable
-from polarbear_plugins.settings import RaceSettings
+from polarbear_plugins.experiments.open_race import Progress
+from polarbear_plugins.racing.forecast import outlook
+from polarbear_plugins.racing.settings import RaceSettings
+from polarbear_plugins.rankings.table import RankingTable
 
 __all__ = ["ProgressView", "inferring", "stoppable", "unless_stopped", "working"]
 

@@ -11,20 +11,20 @@ from typing import Any, TypeVar
 
 import click
 
+from polarbear_plugins.checks import FloatArray, as_number
 from polarbear_plugins.cli.completion import complete_registered
 from polarbear_plugins.cli.findings import show_result
 from polarbear_plugins.cli.options import key_values, parse_timepoints, settings_from, settings_options
 from polarbear_plugins.cli.output import console, json_option, print_json, prints_to_stderr
 from polarbear_plugins.cli.progress import ProgressView
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
+from polarbear_plugins.execution.interruptions import undisturbed
+from polarbear_plugins.experiments.races import race as run_race
+from polarbear_plugins.experiments.races import resume as resume_race
 from polarbear_plugins.integrations.ioh_writer import scenario_of, write_ioh
-from polarbear_plugins.interruptions import undisturbed
-from polarbear_plugins.plugins import load_plugins
-from polarbear_plugins.results import RaceResult
-from polarbear_plugins.runner import race as run_race
-from polarbear_plugins.runner import resume as resume_race
-from polarbear_plugins.timepoints import log_timepoints, uniform_timepoints
-from polarbear_plugins.validation import FloatArray, as_number
+from polarbear_plugins.plugins.manager import load_plugins
+from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
 
 __all__ = ["race", "resume"]
 

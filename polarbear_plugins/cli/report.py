@@ -9,9 +9,9 @@ import click
 
 from polarbear_plugins.cli.output import console, json_option, print_json
 from polarbear_plugins.cli.progress import working
-from polarbear_plugins.findings import conclusion
-from polarbear_plugins.replay import load_result
+from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.report import write_report
+from polarbear_plugins.report.words import conclusion
 
 __all__ = ["report"]
 

@@ -12,11 +12,11 @@ from rich.text import Text
 from polarbear_plugins.cli.completion import complete_names
 from polarbear_plugins.cli.output import console, json_option, print_json, text_table
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.portfolios import PortfolioChoice, select_portfolio
-from polarbear_plugins.replay import load_result
-from polarbear_plugins.results import RaceResult
-from polarbear_plugins.selection import Choice
-from polarbear_plugins.selection import select as select_one
+from polarbear_plugins.journal.replay import load_result
+from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.selection.choice import Choice
+from polarbear_plugins.selection.choice import select as select_one
+from polarbear_plugins.selection.portfolio import PortfolioChoice, select_portfolio
 
 __all__ = ["select"]
 

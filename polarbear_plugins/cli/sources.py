@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from polarbear_plugins.checks import FloatArray
 from polarbear_plugins.errors import UnknownNameError
-from polarbear_plugins.plugins import Plugins, load_plugins
-from polarbear_plugins.replay import load_result
-from polarbear_plugins.trajectories import Trajectory
-from polarbear_plugins.validation import FloatArray
+from polarbear_plugins.journal.replay import load_result
+from polarbear_plugins.plugins.manager import Plugins, load_plugins
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 __all__ = ["read_runs", "read_sources"]
 

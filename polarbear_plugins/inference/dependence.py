@@ -24,11 +24,11 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from threadpoolctl import threadpool_limits
 
+from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.inference.native.temporal import GridPoint, Modes, WarmStart, find_centre
 from polarbear_plugins.inference.task import Task
-from polarbear_plugins.inference.temporal import GridPoint, Modes, WarmStart, find_centre
-from polarbear_plugins.plackett_luce import Likelihood, helmert, scores
-from polarbear_plugins.rankings import RankingTable
-from polarbear_plugins.validation import FloatArray
+from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert, scores
+from polarbear_plugins.rankings.table import RankingTable
 
 __all__ = ["Correction", "balanced_weights", "correct_dependence", "score_correlation"]
 

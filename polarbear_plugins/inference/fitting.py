@@ -12,25 +12,25 @@ from typing import Any, Literal
 
 import numpy as np
 
+from polarbear_plugins.checks import FloatArray, as_whole_number
 from polarbear_plugins.errors import InferenceWarning, InvalidInputError, UnknownNameError
 from polarbear_plugins.inference.task import Engine, Task
-from polarbear_plugins.plugins import load_plugins
-from polarbear_plugins.posterior import Posterior
+from polarbear_plugins.plackett_luce.subsets import statistics_of
+from polarbear_plugins.plugins.manager import load_plugins
+from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.priors import BUILT_IN_PRIORS, Prior, TemporalPrior
-from polarbear_plugins.rankings import RankingTable, check_comparable
-from polarbear_plugins.subset_statistics import statistics_of
-from polarbear_plugins.validation import FloatArray, as_whole_number
+from polarbear_plugins.rankings.table import RankingTable, check_comparable
 
 __all__ = ["BUILT_IN_ENGINES", "find_engine", "fit", "make_prior", "scaled_time"]
 
 # Where the engines are: they import scipy or PyMC, which is not to happen before one is used.
 BUILT_IN_ENGINES = {
-    "native": "polarbear_plugins.inference.native:native",
-    "nuts": "polarbear_plugins.inference.pymc_engines:nuts",
-    "pathfinder": "polarbear_plugins.inference.pymc_engines:pathfinder",
-    "laplace": "polarbear_plugins.inference.pymc_engines:laplace",
-    "advi": "polarbear_plugins.inference.pymc_engines:advi",
-    "fullrank-advi": "polarbear_plugins.inference.pymc_engines:fullrank_advi",
+    "native": "polarbear_plugins.inference.native.engine:native",
+    "nuts": "polarbear_plugins.inference.pymc.engines:nuts",
+    "pathfinder": "polarbear_plugins.inference.pymc.engines:pathfinder",
+    "laplace": "polarbear_plugins.inference.pymc.engines:laplace",
+    "advi": "polarbear_plugins.inference.pymc.engines:advi",
+    "fullrank-advi": "polarbear_plugins.inference.pymc.engines:fullrank_advi",
 }
 
 TimeScale = Literal["auto", "linear", "log"]

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from polarbear_plugins.posterior import Diagnostics
+from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.plackett_luce.subsets import Statistics
+from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.priors.base import Prior
-from polarbear_plugins.subset_statistics import Statistics
-from polarbear_plugins.validation import FloatArray
 
 __all__ = ["Draws", "Engine", "Task"]
 

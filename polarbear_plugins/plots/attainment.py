@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polarbear_plugins.anytime import attained, ecdf
+from polarbear_plugins.checks import FloatArray, as_name
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.measures.ecdf_and_aocc import attained, ecdf
+from polarbear_plugins.measures.targets import LOWER, UPPER, group_runs
 from polarbear_plugins.plots.style import (
     as_colours,
     diverging,
@@ -20,9 +22,7 @@ from polarbear_plugins.plots.style import (
     show_time,
     time_text,
 )
-from polarbear_plugins.targets import LOWER, UPPER, group_runs
-from polarbear_plugins.trajectories import Trajectory
-from polarbear_plugins.validation import FloatArray, as_name
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,8 @@ def plot_ecdf(
     """Draw the ECDF of each algorithm: how far its runs have come from ``upper`` to ``lower`` on a log scale.
 
     Only runs count that were watched as long as the others: until the last time for which every algorithm has a run.
-    The legend tells how many, n.  Values need a known optimum of 0; see :func:`polarbear_plugins.anytime.ecdf`.
+    The legend tells how many, n.  Values need a known optimum of 0; see
+    :func:`polarbear_plugins.measures.ecdf_and_aocc.ecdf`.
 
     Parameters
     ----------

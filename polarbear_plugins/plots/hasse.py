@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
+from polarbear_plugins.partial_orders.order import PartialOrder
 from polarbear_plugins.plots.layers import Layout, lay_out
 from polarbear_plugins.plots.style import BLUE, ORANGE, broken
-from polarbear_plugins.posets import PartialOrder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polarbear_plugins.posets import PartialOrder
-from polarbear_plugins.validation import FloatArray
+from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.partial_orders.order import PartialOrder
 
 __all__ = ["Layout", "lay_out"]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
 from polarbear_plugins.plots.style import (
@@ -23,10 +24,9 @@ from polarbear_plugins.plots.style import (
     show_time,
     time_text,
 )
-from polarbear_plugins.posterior import Posterior
-from polarbear_plugins.risks import probability_best
-from polarbear_plugins.selection import as_candidates
-from polarbear_plugins.validation import as_number
+from polarbear_plugins.posterior.posterior import Posterior
+from polarbear_plugins.selection.choice import as_candidates
+from polarbear_plugins.selection.risks import probability_best
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

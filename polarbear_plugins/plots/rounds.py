@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polarbear_plugins.checks import FloatArray, short
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
 from polarbear_plugins.plots.style import (
@@ -21,9 +22,8 @@ from polarbear_plugins.plots.style import (
     show_time,
     time_text,
 )
-from polarbear_plugins.race_state import Round
-from polarbear_plugins.results import RaceResult
-from polarbear_plugins.validation import FloatArray, short
+from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.racing.state import Round
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polarbear_plugins.checks import FloatArray, as_name, short
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
-from polarbear_plugins.validation import FloatArray, as_name, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

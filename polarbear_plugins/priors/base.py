@@ -6,8 +6,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from polarbear_plugins.checks import FloatArray, as_number
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.validation import FloatArray, as_number
 
 __all__ = ["Numeric", "Prior", "TemporalPrior", "check_pair", "check_positive", "inverse_gamma", "log_normal"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from polarbear_plugins.checks import FloatArray, as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.priors.base import Numeric, check_pair, log_normal
-from polarbear_plugins.validation import FloatArray, as_whole_number
 
 __all__ = ["BSpline"]
 

@@ -7,9 +7,9 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from polarbear_plugins.checks import FloatArray, as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.priors.base import Numeric, check_pair, check_positive, inverse_gamma, log_normal
-from polarbear_plugins.validation import FloatArray, as_whole_number
 
 __all__ = ["GaussianProcess", "HilbertSpaceGaussianProcess", "Kernel", "SparseGaussianProcess"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from polarbear_plugins.checks import FloatArray
 from polarbear_plugins.priors.base import Numeric, check_pair, check_positive, log_normal
-from polarbear_plugins.validation import FloatArray
 
 __all__ = ["RandomWalk"]
 

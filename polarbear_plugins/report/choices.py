@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from polarbear_plugins.markup import Markup, html_table, text
-from polarbear_plugins.preferences import PreferenceLike
-from polarbear_plugins.results import RaceResult
-from polarbear_plugins.selection import Choice, select_each
+from polarbear_plugins.display.html import Markup, html_table, text
+from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.selection.choice import Choice, select_each
+from polarbear_plugins.selection.preferences import PreferenceLike
 
 __all__ = ["COLUMNS", "RISKS", "choices_of", "preferences_of", "selection_section"]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from polarbear_plugins.results import RaceResult
-from polarbear_plugins.settings import RaceSettings
-from polarbear_plugins.timepoints import log_timepoints, uniform_timepoints
-from polarbear_plugins.validation import FloatArray, short
+from polarbear_plugins.checks import FloatArray, short
+from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.racing.settings import RaceSettings
+from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
 
 __all__ = ["how_to_repeat"]
 

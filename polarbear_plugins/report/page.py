@@ -10,17 +10,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from polarbear_plugins.display.html import Markup, text
 from polarbear_plugins.errors import InvalidInputError, SourceError
-from polarbear_plugins.findings import conclusion
-from polarbear_plugins.hookspecs import ReportSection
-from polarbear_plugins.markup import Markup, text
-from polarbear_plugins.outlook import Outlook
-from polarbear_plugins.plugins import Plugins, load_plugins
+from polarbear_plugins.plugins.hookspecs import ReportSection
+from polarbear_plugins.plugins.manager import Plugins, load_plugins
+from polarbear_plugins.racing.forecast import Outlook
+from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.report import sections
 from polarbear_plugins.report.choices import choices_of, preferences_of, selection_section
 from polarbear_plugins.report.figures import Figures
 from polarbear_plugins.report.style import SCRIPT, STYLE
-from polarbear_plugins.results import RaceResult
+from polarbear_plugins.report.words import conclusion
 
 __all__ = ["check_replaceable", "render", "title_of", "write_report"]
 

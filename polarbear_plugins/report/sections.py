@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from polarbear_plugins.findings import Stretch, amount, mean_ratings, reasons, stretches
-from polarbear_plugins.markup import Markup, definitions, html_table, text
-from polarbear_plugins.outlook import Outlook
+from polarbear_plugins.display.html import Markup, definitions, html_table, text
+from polarbear_plugins.environment import installed_versions, versions_text
+from polarbear_plugins.racing.forecast import Outlook
+from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.report.commands import how_to_repeat
-from polarbear_plugins.results import RaceResult
-from polarbear_plugins.timepoints import spans
-from polarbear_plugins.versions import installed_versions, versions_text
+from polarbear_plugins.report.words import Stretch, amount, mean_ratings, reasons, stretches
+from polarbear_plugins.trajectories.timepoints import spans
 
 __all__ = ["algorithms", "budgets", "diagnostics", "open_questions", "repeat", "rounds"]
 

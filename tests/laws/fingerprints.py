@@ -31,11 +31,11 @@ from polarbear_plugins import (
 )
 from polarbear_plugins.cli import main
 from polarbear_plugins.errors import InferenceWarning
-from polarbear_plugins.leaderboard import Studies, score_studies
+from polarbear_plugins.journal.replay import load_result
+from polarbear_plugins.measures.scores import Studies, score_studies
 from polarbear_plugins.partial_orders import from_criteria, ufg_depth
-from polarbear_plugins.replay import load_result
-from polarbear_plugins.settings import derived_seed
-from polarbear_plugins.suite_depth import measure_depth
+from polarbear_plugins.partial_orders.depth import measure_depth
+from polarbear_plugins.racing.settings import derived_seed
 
 RECORDED = Path(__file__).parent / "recorded"
 

@@ -13,7 +13,7 @@ import pytest
 from laws import fingerprints
 
 from polarbear_plugins import Posterior, RaceResult
-from polarbear_plugins.replay import load_result
+from polarbear_plugins.journal.replay import load_result
 
 RECORDED = fingerprints.RECORDED
 EXPECTED = json.loads((RECORDED / "fingerprints.json").read_text())

@@ -1,0 +1,121 @@
+"""Runs as plain data: what travels between machines that share nothing but the installed packages.
+
+A request is a JSON object with names, options and numbers that anybody can read, and so is its answer.  What the user
+gave as Python is not in it; it travels beside, as bytes that only workers of the race load.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeAlias
+
+from polarbear_plugins.errors import MissingExtraError, PolarBearError, UnknownNameError
+from polarbear_plugins.execution.local_processes import (
+    ProcessDiedError,
+    RemoteError,
+    RunTimeoutError,
+    UnloadableError,
+    loaded,
+    told,
+)
+from polarbear_plugins.execution.requests import Registered, Request, UnfitWorkerError, perform_alone
+from polarbear_plugins.problems.protocols import Algorithm, Identity, Problem, Suite
+from polarbear_plugins.trajectories.trajectory import Trajectory
+
+__all__ = ["Given", "given_in", "perform_written", "read_answer", "write_problem", "write_request"]
+
+#: What of a request was given as Python: the algorithm, the problem, the suite.
+Given: TypeAlias = tuple[Algorithm | None, Problem | None, Suite | None]
+
+_PROBLEMS: dict[str, type[PolarBearError]] = {
+    kind.__name__: kind for kind in (ProcessDiedError, RemoteError, RunTimeoutError, UnfitWorkerError, UnloadableError)
+}
+
+
+def write_request(request: Request) -> dict[str, Any]:
+    """Say in JSON data what to run; ``None`` stands for what was given as Python."""
+    return {
+        "algorithm": request.algorithm_name,
+        "portfolio": _name_of(request.algorithm),
+        "suite": _name_of(request.suite),
+        "instance": request.identity.name,
+        "parameters": dict(request.identity.parameters),
+        "horizon": request.horizon,
+        "seed": request.seed,
+        "timepoints": list(request.timepoints),
+    }
+
+
+def given_in(request: Request) -> Given | None:
+    """Tell what of a request was given as Python; ``None`` if everything has a registered name."""
+    algorithm = None if isinstance(request.algorithm, Registered) else request.algorithm
+    suite = None if isinstance(request.suite, Registered) else request.suite
+    given = (algorithm, request.problem, suite)
+    return None if given == (None, None, None) else given
+
+
+def perform_written(text: str, given: bytes | None = None) -> str:
+    """Carry out the request in a JSON text and return the answer as one.
+
+    Parameters
+    ----------
+    given
+        What :func:`given_in` told of the request, as bytes.
+    """
+    try:
+        python: Given = (None, None, None) if given is None else loaded(given)
+    except Exception as problem:  # whatever the user's objects do while they are made
+        reason = (
+            f"it cannot be loaded on a worker ({type(problem).__name__}: {problem}). What a race is given as Python "
+            "must be importable on every worker"
+        )
+        return write_problem(UnloadableError(reason))
+    try:
+        trajectory, seconds = perform_alone(_read_request(json.loads(text), python))
+    except (UnknownNameError, MissingExtraError) as problem:  # the worker lacks what the race has
+        return write_problem(UnfitWorkerError(str(problem)))
+    except (Exception, SystemExit) as problem:  # whatever an algorithm does is its own failure
+        return write_problem(RemoteError(told(problem)))
+    return json.dumps({"times": trajectory.times.tolist(), "best": trajectory.best.tolist(), "seconds": seconds})
+
+
+def write_problem(problem: PolarBearError) -> str:
+    """Answer that there is no trajectory, and why."""
+    return json.dumps({"problem": type(problem).__name__, "reason": str(problem)})
+
+
+def read_answer(text: str, request: Request) -> tuple[Trajectory, float]:
+    """Trajectory and seconds of a run from the answer to its request.
+
+    :raises PolarBearError: the problem that the answer tells of.
+    """
+    data = json.loads(text)
+    if "problem" in data:
+        raise _PROBLEMS.get(data["problem"], PolarBearError)(data["reason"])
+    trajectory = Trajectory(
+        algorithm=request.algorithm_name,
+        instance=request.identity.name,
+        seed=request.seed,
+        times=data["times"],
+        best=data["best"],
+        horizon=request.horizon,
+    )
+    return trajectory, data["seconds"]
+
+
+def _read_request(data: dict[str, Any], given: Given) -> Request:
+    algorithm, problem, suite = given
+    return Request(
+        algorithm=Registered(**data["portfolio"]) if algorithm is None else algorithm,
+        algorithm_name=data["algorithm"],
+        problem=problem,
+        suite=suite if data["suite"] is None else Registered(**data["suite"]),
+        identity=Identity(data["instance"], data["parameters"]),
+        horizon=data["horizon"],
+        seed=data["seed"],
+        timepoints=tuple(data["timepoints"]),
+    )
+
+
+def _name_of(source: object) -> dict[str, str] | None:
+    return {"name": source.name, "options": source.options} if isinstance(source, Registered) else None

@@ -1,0 +1,144 @@
+"""What a leaderboard found, as tables and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from polarbear_plugins.adapters.bayesmark.files import Fallbacks
+from polarbear_plugins.cli.findings import show_result
+from polarbear_plugins.cli.output import text_table
+from polarbear_plugins.measures.bootstrap import Bootstrap
+from polarbear_plugins.measures.disagreements import Disagreement
+from polarbear_plugins.measures.scores import Scores
+from polarbear_plugins.racing.result import RaceResult
+
+__all__ = ["show_fallbacks", "show_instances", "show_posterior", "show_rankings", "show_scores"]
+
+_MOST_RANKINGS = 3
+_MOST_PAIRS = 10
+
+
+def show_scores(out: Console, scores: Mapping[str, Scores], objective: str, bootstrap: Bootstrap | None) -> None:
+    """Print who scores how much, what it is worth in random search, and what bayesmark-anal prints."""
+    chosen = scores[objective]
+    points, medians = chosen.leaderboard, chosen.leaderboard_median
+    interval = None if bootstrap is None else 100 * (1 - bootstrap.interval()[::-1])
+    view = text_table(
+        "algorithm",
+        ">score",
+        *([] if interval is None else [">95 %"]),
+        ">median",
+        *([">random evaluations", ">efficiency"] if chosen.by_visible else []),
+    )
+    order = np.argsort(-points, kind="stable")
+    worth = _worth(chosen) if chosen.by_visible else [[]] * len(order)
+    for row in order:
+        view.add_row(
+            Text(chosen.algorithms[row]),
+            f"{points[row]:.3f}",
+            *([] if interval is None else [f"{interval[0, row]:.2f} to {interval[1, row]:.2f}"]),
+            f"{medians[row]:.3f}",
+            *worth[row],
+        )
+    out.print(
+        f"Score by the {objective} loss: 100 for the best values known, 0 for a random evaluation"
+        + (
+            "; random evaluations: how many score as well as the algorithm with "
+            f"{chosen.baseline.evaluations} evaluations:"
+            if chosen.by_visible
+            else ":"
+        ),
+        soft_wrap=True,
+    )
+    out.print(view)
+    losses = text_table("algorithm", *(f">{name} {what}" for name in scores for what in ("mean", "normed", "median")))
+    for row in order:
+        kinds = [kind for each in scores.values() for kind in (each.mean, each.normed_mean, each.median)]
+        losses.add_row(Text(chosen.algorithms[row]), *(f"{values[-1, row]:.6f}" for values in kinds))
+    out.print("Losses as bayesmark-anal gives them; normed and median: 1 is random search at the same iteration:")
+    out.print(losses)
+    if chosen.baseline.doubtful:
+        out.print(
+            f"Random search also found the best value known on {', '.join(chosen.baseline.doubtful)}: scores mean "
+            "little there.",
+            soft_wrap=True,
+        )
+
+
+def _worth(scores: Scores) -> list[list[str]]:
+    """Random evaluations and efficiency of each algorithm, as text."""
+    pooled, evaluations = scores.baseline.limit, scores.baseline.evaluations
+    return [
+        [f"> {pooled:,}", f"> {pooled / evaluations:.3f}"] if m is None else [f"{m:,}", f"{m / evaluations:.3f}"]
+        for m in scores.equivalents
+    ]
+
+
+def show_fallbacks(out: Console, fallbacks: Mapping[str, Fallbacks]) -> None:
+    """Print for whom random search stood in, as far as the logs tell."""
+    for name, found in fallbacks.items():
+        if found.random:
+            out.print(
+                f"{name} failed to suggest in {found.random} of {found.iterations} iterations, and random search stood "
+                "in for it: its results are partly those of random search.",
+                soft_wrap=True,
+            )
+    studies, logs = (sum(getattr(found, what) for found in fallbacks.values()) for what in ("studies", "logs"))
+    if logs < studies:
+        out.print(
+            f"{logs} of {studies} studies have a log; whether random search stood in for an optimizer is not known of "
+            "the others.",
+            soft_wrap=True,
+        )
+
+
+def show_instances(out: Console, scores: Scores) -> None:
+    """Print the mean loss of each algorithm on each instance."""
+    view = text_table("instance", *(f">{name}" for name in scores.algorithms))
+    for place, instance in enumerate(scores.instances):
+        view.add_row(Text(instance), *(f"{loss:.6f}" for loss in scores.by_instance[-1, :, place]))
+    out.print("Mean loss on each instance, 0 for the best value known and 1 for a random evaluation:")
+    out.print(view)
+
+
+def show_rankings(out: Console, bootstrap: Bootstrap, top: int) -> None:
+    """Print which rankings are how frequent if the studies are resampled."""
+    rankings = bootstrap.rankings(top)
+    first = min(top, len(bootstrap.algorithms))
+    out.print(
+        f"Other repetitions on the same instances, {len(bootstrap.losses):,} resamples: rankings of the first {first} "
+        "places by their frequency"
+    )
+    for ranking in rankings[:_MOST_RANKINGS]:
+        out.print(f"  {ranking.share:6.1%}  {ranking}", soft_wrap=True)
+    if len(rankings) > _MOST_RANKINGS:
+        rest = sum(ranking.share for ranking in rankings[_MOST_RANKINGS:])
+        out.print(f"  {rest:6.1%}  {len(rankings) - _MOST_RANKINGS} others")
+
+
+def show_posterior(out: Console, result: RaceResult, time: str, pairs: Sequence[Disagreement] | None) -> None:
+    """Print the posterior of the rankings, and where scores say something else."""
+    grid = result.timepoints
+    out.print(
+        f"Rankings of the same data at {grid.size} timepoints, {grid[0]:g} to {grid[-1]:g} {time} · alpha "
+        f"{result.settings.alpha:g} · prior {result.settings.prior}"
+    )
+    show_result(out, result)
+    if pairs is None:
+        return
+    if not pairs:
+        out.print("Scores and rankings agree about every pair at the end.")
+        return
+    out.print(
+        "\nWhere score and rankings disagree at the end. The score averages how far apart values are on these "
+        "instances, the rating counts who is better and asks about other instances of the kind:",
+        soft_wrap=True,
+    )
+    for pair in pairs[:_MOST_PAIRS]:
+        out.print(f"- {pair}", soft_wrap=True)
+    if len(pairs) > _MOST_PAIRS:
+        out.print(f"- and {len(pairs) - _MOST_PAIRS} more pairs, all with --json.")

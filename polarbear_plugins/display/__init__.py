@@ -1,0 +1,1 @@
+"""Showing things: HTML fragments, data frames and text for people."""

@@ -1,0 +1,1 @@
+"""Running algorithms: requests, local processes, workers and the dispatcher that feeds them."""

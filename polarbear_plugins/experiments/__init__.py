@@ -1,0 +1,1 @@
+"""Experiments from beginning to end: races and campaigns."""

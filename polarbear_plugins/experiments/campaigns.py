@@ -1,0 +1,287 @@
+"""A classical comparison from its plan to its test: Algorithm 2 of Campelo and Takahashi.
+
+The number of instances follows from the power, the number of repetitions on each from the wanted standard error; the
+runs go through the executors and the journal of a race.
+"""
+
+from __future__ import annotations
+
+import secrets
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear_plugins.checks import FloatArray, as_number, as_whole_number
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
+from polarbear_plugins.execution.dispatcher import Dispatcher
+from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource
+from polarbear_plugins.experiments.campaign_runs import CampaignRuns, Measure, Watcher
+from polarbear_plugins.planning.paired_tests import Comparison, Direction, compare_pairs
+from polarbear_plugins.planning.repetitions import Estimate, RepetitionSettings, estimate_difference, pairs_of
+from polarbear_plugins.planning.sample_size import PairedTest, as_choice, number_of_instances, power_of
+from polarbear_plugins.plugins.manager import Plugins
+from polarbear_plugins.problems.protocols import Algorithm, RunFunction, Suite
+from polarbear_plugins.racing.settings import derived_seed
+from polarbear_plugins.trajectories.timepoints import as_timepoints
+from polarbear_plugins.trajectories.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["CampaignResult", "CampaignSettings", "campaign"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignSettings:
+    """What a campaign must be able to find, and how sure it has to be.
+
+    Parameters
+    ----------
+    repetitions
+        How well the difference on each instance must be known.
+    effect, power, alpha, test
+        As for :func:`polarbear_plugins.planning.sample_size.number_of_instances`.
+    alternative
+        ``"two-sided"``; ``"less"``: the second algorithm of a pair has the lower values; ``"greater"``: the higher.
+    reference
+        Compare the others with this algorithm, rather than all pairs.  It is the first of each pair.
+    instances
+        A number of instances that is given; otherwise it follows from the power.
+    seed
+        Where every random choice comes from.
+    """
+
+    repetitions: RepetitionSettings
+    effect: float = 0.5
+    power: float = 0.8
+    alpha: float = 0.05
+    test: PairedTest = "t"
+    alternative: Direction = "two-sided"
+    reference: str | None = None
+    instances: int | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        as_choice(self.alternative, Direction, "alternative")
+        self.needed(1)
+        if self.instances is not None:
+            as_whole_number(self.instances, "instances", at_least=2)
+        if self.seed is not None:
+            as_whole_number(self.seed, "seed", at_least=0)
+
+    def needed(self, comparisons: int) -> int:
+        """Say how many instances the power asks for; with several comparisons, at the strictest step of Holm's."""
+        return number_of_instances(self.effect, self.power, self.alpha, self.test, self._sides, comparisons=comparisons)
+
+    def power_with(self, instances: int, comparisons: int) -> float:
+        """Power that so many instances have."""
+        return power_of(instances, self.effect, self.alpha, self.test, self._sides, comparisons=comparisons)
+
+    @property
+    def _sides(self) -> Any:
+        return "two-sided" if self.alternative == "two-sided" else "one-sided"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CampaignResult:
+    """What a campaign found.
+
+    Attributes
+    ----------
+    needed
+        Instances that the wanted power asks for; ``instances`` are those there were.
+    power
+        For the effect that matters, with the instances there were.
+    values
+        ``values[instance][algorithm]``: one value a run.
+    estimates
+        For each pair, its difference on each instance.
+    comparisons
+        What the tests say, one for each pair.
+    """
+
+    settings: CampaignSettings
+    algorithms: tuple[str, ...]
+    instances: tuple[str, ...]
+    needed: int
+    power: float
+    values: Mapping[str, Mapping[str, FloatArray]]
+    estimates: Mapping[tuple[str, str], tuple[Estimate, ...]]
+    comparisons: tuple[Comparison, ...]
+
+    def summary(self) -> pd.DataFrame:
+        """Tabulate the comparisons."""
+        import pandas as pd
+
+        rows = [comparison.to_dict() for comparison in self.comparisons]
+        frame = pd.DataFrame(rows).drop(columns="normality").set_index(["one", "other"])
+        frame["normality_p"] = [None if each.normality is None else each.normality.p for each in self.comparisons]
+        return frame
+
+    def repetitions(self) -> pd.DataFrame:
+        """Tabulate for each instance how often each algorithm ran, and each difference with its standard error."""
+        import pandas as pd
+
+        columns: dict[tuple[str, str], Any] = {
+            ("runs", name): [self.values[instance][name].size for instance in self.instances]
+            for name in self.algorithms
+        }
+        for pair, found in self.estimates.items():
+            columns[" - ".join(reversed(pair)), "difference"] = [each.difference for each in found]
+            columns[" - ".join(reversed(pair)), "error"] = [each.error for each in found]
+        return pd.DataFrame(columns, index=pd.Index(self.instances, name="instance"))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the value of every run, with columns ``instance``, ``algorithm``, ``repetition`` and ``value``."""
+        import pandas as pd
+
+        rows = [
+            (instance, name, repetition, value)
+            for instance in self.instances
+            for name in self.algorithms
+            for repetition, value in enumerate(self.values[instance][name].tolist())
+        ]
+        frame = pd.DataFrame(rows, columns=["instance", "algorithm", "repetition", "value"])
+        names = {"instance": self.instances, "algorithm": self.algorithms}
+        return frame.astype({column: pd.CategoricalDtype(list(known)) for column, known in names.items()})
+
+    @property
+    def short_of(self) -> tuple[str, ...]:
+        """Instances on which the allowed runs did not reach the wanted standard error."""
+        limit = self.settings.repetitions.error
+        by_instance = zip(*self.estimates.values(), strict=True)
+        return tuple(
+            name
+            for name, found in zip(self.instances, by_instance, strict=True)
+            if any(each.error > limit for each in found)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as JSON data."""
+        return {
+            "settings": asdict(self.settings),
+            "algorithms": list(self.algorithms),
+            "instances": list(self.instances),
+            "needed": self.needed,
+            "power": self.power,
+            "values": {
+                instance: {name: sample.tolist() for name, sample in samples.items()}
+                for instance, samples in self.values.items()
+            },
+            "estimates": [
+                {"pair": list(pair), "instances": [asdict(each) for each in found]}
+                for pair, found in self.estimates.items()
+            ],
+            "comparisons": [comparison.to_dict() for comparison in self.comparisons],
+            "short_of": list(self.short_of),
+        }
+
+
+def campaign(
+    portfolio: str | Mapping[str, RunFunction] | Sequence[Algorithm],
+    suite: str | Suite | Sequence[object] | Callable[[np.random.Generator], object],
+    horizon: float,
+    settings: CampaignSettings,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    journal: str | Path | None = None,
+    *,
+    measure: Measure | None = None,
+    timepoints: ArrayLike | None = None,
+    portfolio_options: Mapping[str, Any] | None = None,
+    suite_options: Mapping[str, Any] | None = None,
+    run_timeout: float | None = None,
+    retries: int = 0,
+    progress: Watcher | None = None,
+    plugins: Plugins | None = None,
+) -> CampaignResult:
+    """Compare the mean performance of algorithms over instances: plan, run, test.
+
+    Parameters
+    ----------
+    portfolio, suite, workers, executor, portfolio_options, suite_options, run_timeout, retries, plugins
+        As for :func:`polarbear_plugins.race`.
+    horizon
+        Until when each run goes.
+    journal
+        A file that keeps every finished run.  If it is there, its runs are not repeated; the settings may have
+        changed since, but not the seed, the horizon, the algorithms or the suite.
+    measure
+        What a run is worth, from its trajectory, where less is better; by default its best value at the horizon.
+        Skewed values are better compared by their logarithms.
+    timepoints
+        Where ``measure`` sees the trajectory; by default at the horizon only.
+    progress
+        Called with the number of finished runs and that of the instances still open.
+
+    Raises
+    ------
+    PolarBearError
+        A run failed, or has no finite value: there is no mean then.
+
+    Examples
+    --------
+    >>> def noisy(shift):
+    ...     def run(level, horizon, seed):
+    ...         value = level + shift + np.random.default_rng(seed).normal()
+    ...         return Trajectory(algorithm="?", instance="?", times=[1], best=[value], horizon=horizon)
+    ...     return run
+    >>> settings = CampaignSettings(repetitions=RepetitionSettings(error=0.5, first=5), effect=1.0, seed=1)
+    >>> found = campaign({"one": noisy(0), "other": noisy(-2)}, list(range(50)), 10, settings, workers=0)
+    >>> found.needed, found.comparisons[0].significant
+    (10, True)
+    """
+    sources = PortfolioSource.of(portfolio, portfolio_options, plugins), SuiteSource.of(suite, suite_options, plugins)
+    end = as_number(horizon, "horizon")
+    grid = as_timepoints([end] if timepoints is None else timepoints)
+    if grid[-1] > end:
+        raise InvalidInputError(f"timepoints: {grid[-1]:g} lies past the horizon, {end:g}.")
+    pairs = pairs_of(tuple(sources[0].algorithms), settings.reference)
+    seed = secrets.randbits(31) if settings.seed is None else settings.seed
+    dispatcher = Dispatcher(workers, executor, run_timeout, retries)
+    with CampaignRuns(*sources, dispatcher, end, grid, seed) as runs:
+        if journal is not None:
+            runs.keep_journal(Path(journal), same_seed=settings.seed is not None)
+        settings = replace(settings, seed=runs.seed)
+        needed = settings.needed(len(pairs))
+        identities = runs.draw(settings.instances or needed)
+        power = settings.power_with(len(identities), len(pairs))
+        if settings.instances is None and len(identities) < needed:
+            warnings.warn(
+                f"The suite {sources[1].suite.name!r} has {len(identities)} instances, and power {settings.power:g} "
+                f"for an effect of {settings.effect:g} needs {needed}; with those there are it is {power:.2f}.",
+                PolarBearWarning,
+                stacklevel=2,
+            )
+        values = runs.sample(identities, settings.repetitions, settings.reference, measure or _final, progress)
+    estimates = {
+        pair: tuple(
+            estimate_difference(samples[pair[0]], samples[pair[1]], settings.repetitions, pair)
+            for samples in values.values()
+        )
+        for pair in pairs
+    }
+    differences = {pair: np.array([each.difference for each in found]) for pair, found in estimates.items()}
+    return CampaignResult(
+        settings=settings,
+        algorithms=tuple(sources[0].algorithms),
+        instances=tuple(values),
+        needed=needed,
+        power=power,
+        values={name: {who: np.array(sample) for who, sample in each.items()} for name, each in values.items()},
+        estimates=estimates,
+        comparisons=compare_pairs(
+            differences, settings.test, settings.alternative, settings.alpha, derived_seed(runs.seed, "normality")
+        ),
+    )
+
+
+def _final(trajectory: Trajectory) -> float:
+    """Best value at the end; ``inf`` for a run that has nothing."""
+    return float(trajectory.best[-1]) if trajectory.best.size else float("inf")

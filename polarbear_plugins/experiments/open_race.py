@@ -1,0 +1,391 @@
+"""A race under way: plans, runs, observes, decides, and keeps the journal."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from polarbear_plugins.environment import installed_versions
+from polarbear_plugins.errors import InvalidInputError, PluginWarning, PolarBearError, RunWarning
+from polarbear_plugins.execution.dispatcher import Dispatcher, Outcome
+from polarbear_plugins.execution.interruptions import undisturbed
+from polarbear_plugins.execution.requests import PortfolioSource, Registered, SuiteSource, check_sendable, make_request
+from polarbear_plugins.journal.journal import Journal, JournalRun
+from polarbear_plugins.journal.replay import failures_of, made_with, replayed, unchanged
+from polarbear_plugins.plugins.manager import Plugins, load_plugins
+from polarbear_plugins.posterior.posterior import Posterior
+from polarbear_plugins.problems.protocols import Identity
+from polarbear_plugins.racing.result import Failure, RaceResult, infer
+from polarbear_plugins.racing.rules import decide, enter, observe, plan
+from polarbear_plugins.racing.settings import derived_seed
+from polarbear_plugins.racing.state import Plan, RaceState, StopReason
+from polarbear_plugins.trajectories.trajectory import Trajectory
+
+__all__ = ["Progress", "Race", "Watcher"]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a race stands: after its last round, and in the round that is under way (``planned`` is 0 between two)."""
+
+    state: RaceState
+    posterior: Posterior | None
+    done: int
+    planned: int
+    failed: int
+
+
+Watcher = Callable[[Progress], None]
+
+
+class Race:
+    """A race that is open: step by step, or all at once; newcomers may :meth:`enter` between two rounds.
+
+    Made by :func:`race` and :func:`resume`; use it in a ``with`` statement, which ends its processes and closes its
+    journal.
+    """
+
+    def __init__(
+        self,
+        state: RaceState,
+        portfolio: PortfolioSource,
+        suite: SuiteSource,
+        dispatcher: Dispatcher,
+        *,
+        progress: Watcher | None = None,
+        plugins: Plugins | None = None,
+    ) -> None:
+        self.state = state
+        self._portfolio, self._suite = portfolio, suite
+        self._dispatcher = dispatcher
+        self._watch = progress or (lambda _: None)
+        self._plugins = plugins
+        self._journal: Journal | None = None
+        self._posterior: Posterior | None = None
+        self._identities: list[Identity] = []
+        self._names: set[str] = set()  # of these
+        self._supply: Iterator[Identity] = suite.suite.identities(derived_seed(self._seed, "instances"))
+        self._finished: dict[tuple[str, str], Trajectory] = {}  # of the round under way
+        self._failures: list[Failure] = []
+        self._warned: set[str] = set()
+        self._made_with: dict[str, Any] = {
+            "version": version("polarbear-plugins"),
+            "versions": installed_versions(state.settings.engine),
+        }
+        if dispatcher.pickles:
+            check_sendable(portfolio, suite)
+
+    @classmethod
+    def from_journal(
+        cls,
+        path: str | Path,
+        portfolio: Any = None,
+        suite: Any = None,
+        dispatcher: Dispatcher | None = None,
+        *,
+        progress: Watcher | None = None,
+        plugins: Plugins | None = None,
+    ) -> Race:
+        """Open the race in a journal, as it was after its last finished round."""
+        journal = Journal.open(path)
+        try:
+            about = journal.about
+            sources = (
+                _portfolio_again(portfolio, about, plugins, path),
+                SuiteSource.of(*_given(suite, about, "suite", path), plugins),
+            )
+            missing = [e.algorithm for e in journal.entries if e.algorithm not in sources[0].algorithms]
+            if missing:
+                raise InvalidInputError(
+                    f"{path}: the race has {', '.join(missing)}, and the portfolio has not. Give resume() a portfolio "
+                    "with every algorithm that has entered the race as Python."
+                )
+            state, unused = replayed(journal, about)
+            driver = cls(state, *sources, dispatcher or Dispatcher(0), progress=progress, plugins=plugins)
+            driver._go_on_in(journal, unused)
+            return driver
+        except BaseException:
+            journal.close()
+            raise
+
+    @property
+    def _seed(self) -> int:
+        if self.state.settings.seed is None:
+            raise InvalidInputError("A race needs a seed in its settings.")
+        return self.state.settings.seed
+
+    def keep_journal(self, path: str | Path) -> None:
+        """Begin a journal, before the first round."""
+        about = {
+            "settings": self.state.settings.to_json(),
+            "timepoints": self.state.timepoints.tolist(),
+            **self._made_with,
+            **_names(self._portfolio, self._suite),
+        }
+        self._journal = Journal.create(path, about, self.state.algorithms)
+
+    def change_limits(self, max_rounds: int | None = None, max_cost: float | None = None) -> None:
+        """Set new limits; ``None`` leaves a limit as it is."""
+        given = {"max_rounds": max_rounds, "max_cost": max_cost}
+        changes: dict[str, Any] = {name: limit for name, limit in given.items() if limit is not None}
+        if changes:
+            self.state = replace(self.state, settings=replace(self.state.settings, **changes))
+            if self._journal is not None:
+                self._journal.write_about(settings=self.state.settings.to_json())
+
+    def enter(self, algorithm: Any) -> None:
+        """Let a newcomer in: an Algorithm, or ``{name: run}``; it catches up on the instances drawn so far."""
+        newcomers = PortfolioSource.of(algorithm if isinstance(algorithm, Mapping) else [algorithm], None, None)
+        if self._dispatcher.pickles:
+            check_sendable(newcomers, self._suite)
+        for name in newcomers.algorithms:
+            self.state = enter(self.state, name)
+            if self._journal is not None:
+                self._journal.add_entry(name, len(self.state.rounds))
+        self._portfolio |= newcomers
+        self._posterior = None
+
+    def run(self) -> RaceResult:
+        """Race until it is over; ctrl-C ends it after the last finished round."""
+        try:
+            stopped = self.step()
+            while stopped is None:
+                stopped = self.step()
+        except KeyboardInterrupt:
+            with undisturbed():
+                self._dispatcher.close(at_once=True)
+                return self._stop("interrupted")
+        return self._stop(stopped)
+
+    def step(self) -> StopReason | None:
+        """Carry out one round; says why if the race is over."""
+        available = self._draw(len(self.state.table) + self.state.batch)
+        planned = plan(self.state, available)
+        if planned.over is not None:
+            return planned.over
+        number = len(self.state.rounds) + 1
+        observed = observe(self.state, self._carry_out(planned, number))
+        posterior = infer(observed, number)
+        state = decide(observed, posterior)
+        later = self._unplanned(planned)
+        if self._journal is not None:
+            self._journal.add_round(state.rounds[-1], state.resolved, later)
+        unused = {run: self._finished[run] for run in later}
+        # All at once, so that ctrl-C never leaves a part of the round.
+        self.state, self._posterior, self._finished = state, posterior, unused
+        self._tell()
+        self._watch(Progress(self.state, self._posterior, 0, 0, len(self._failures)))
+        return None
+
+    def _stop(self, stopped: StopReason) -> RaceResult:
+        if self._journal is not None and self._journal.about.get("stopped") != stopped:
+            self._journal.write_about(stopped=stopped)
+        return self.result(stopped)
+
+    def result(self, stopped: StopReason) -> RaceResult:
+        """Give what the race has found so far."""
+        rounds = self.state.rounds
+        if self._posterior is None and rounds:
+            self._posterior = infer(self.state, len(rounds))
+        return RaceResult(
+            state=self.state,
+            stopped=stopped,
+            _posterior=self._posterior,
+            failures=failures_of(self.state, self._failures),
+            about={**self._made_with, **_names(self._portfolio, self._suite)},
+            identities=tuple(self._identities[: len(self.state.table)]),
+            reopen=self._reopener(),
+        )
+
+    def __enter__(self) -> Race:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with undisturbed():
+            self._dispatcher.close(at_once=kind is not None)
+            if self._journal is not None:
+                self._journal.close()
+
+    def _carry_out(self, planned: Plan, number: int) -> list[Trajectory]:
+        """Run what is not in the journal yet, and return all runs in the order of the plan."""
+        identities, timepoints = self._identities, self.state.timepoints
+        requests = [
+            make_request(
+                self._portfolio,
+                self._suite,
+                order.algorithm,
+                identities[order.instance],
+                order.until,
+                derived_seed(self._seed, "run", order.algorithm, identities[order.instance].name),
+                timepoints,
+            )
+            for order in planned.orders
+            if not self._is_finished(order.algorithm, identities[order.instance].name, order.until)
+        ]
+        total = len(planned.orders)
+        self._watch(Progress(self.state, self._posterior, total - len(requests), total, len(self._failures)))
+        left = len(requests)
+        for outcomes in self._dispatcher.carry_out(requests):
+            if self._journal is not None:
+                self._journal.add_runs(
+                    JournalRun(number, outcome.trajectory, outcome.seconds, outcome.failure) for outcome in outcomes
+                )
+            for outcome in outcomes:
+                self._finish(outcome)
+            left -= len(outcomes)
+            self._watch(Progress(self.state, self._posterior, total - left, total, len(self._failures)))
+        if number == 1 and len(self._failures) == total:
+            raise PolarBearError(
+                f"Every run of the first round failed; the first one because {self._failures[0].reason}."
+            )
+        return [self._finished[order.algorithm, identities[order.instance].name] for order in planned.orders]
+
+    def _unplanned(self, planned: Plan) -> list[tuple[str, str]]:
+        """Finished runs that are not part of the plan: left from before the limits of the race were changed."""
+        used = {(order.algorithm, self._identities[order.instance].name) for order in planned.orders}
+        return [run for run in self._finished if run not in used]
+
+    def _is_finished(self, algorithm: str, instance: str, until: float) -> bool:
+        run = self._finished.get((algorithm, instance))
+        return run is not None and run.horizon == until
+
+    def _finish(self, outcome: Outcome) -> None:
+        run = outcome.trajectory
+        if (run.algorithm, run.instance) in self._finished:  # but not as far as it is needed now
+            again = run.algorithm, run.instance
+            self._failures = [known for known in self._failures if (known.algorithm, known.instance) != again]
+        self._finished[run.algorithm, run.instance] = run
+        if outcome.failure is not None:
+            self._failures.append(Failure(run.algorithm, run.instance, outcome.failure))
+            if run.algorithm not in self._warned:
+                self._warned.add(run.algorithm)
+                warnings.warn(
+                    f"A run of {run.algorithm!r} on {run.instance!r} failed and counts as having found nothing: "
+                    f"{outcome.failure}. Further failures of this algorithm are counted silently.",
+                    RunWarning,
+                    stacklevel=2,
+                )
+
+    def _draw(self, count: int) -> int | None:
+        """Draw instances until there are so many; says how many there are if the suite has no more."""
+        drawn: list[Identity] = []
+        while len(self._identities) + len(drawn) < count:
+            identity = next(self._supply, None)
+            if identity is None:
+                break
+            if identity.name in self._names:
+                raise InvalidInputError(
+                    f"The suite {self._suite.suite.name!r} gave two instances called {identity.name!r}; names must "
+                    "differ."
+                )
+            self._names.add(identity.name)
+            drawn.append(identity)
+        if self._journal is not None and drawn:
+            self._journal.add_instances(len(self._identities), drawn)
+        self._identities += drawn
+        return None if len(self._identities) >= count else len(self._identities)
+
+    def _go_on_in(self, journal: Journal, unused: Iterable[Trajectory]) -> None:
+        """Go on in the journal of this race; ``unused`` are its finished runs of the round under way."""
+        self._journal = journal
+        about, now = journal.about, self._made_with["versions"]
+        if about.get("versions") != now:
+            journal.write_about(resumed_with=now)
+        self._made_with = made_with(journal.about)
+        self._draw_again(journal.instances)
+        self._finished = {(run.algorithm, run.instance): run for run in unused}
+        observed = set(self.state.table.instances)
+        self._failures = [
+            failure
+            for failure in journal.failures
+            if failure.instance in observed or (failure.algorithm, failure.instance) in self._finished
+        ]
+
+    def _draw_again(self, identities: Sequence[Identity]) -> None:
+        """Draw the instances of a journal again, to go on behind them."""
+        for place, identity in enumerate(identities):
+            if next(self._supply, None) != identity:
+                raise InvalidInputError(
+                    f"The suite {self._suite.suite.name!r} no longer gives the instance {identity.name!r} at place "
+                    f"{place} as it did for the journal: it is another suite, or another version of it."
+                )
+        self._identities = list(identities)
+        self._names = {identity.name for identity in identities}
+
+    def _tell(self) -> None:
+        """Tell each plugin by itself, so that one that fails hides nothing from the others."""
+        self._plugins = self._plugins or load_plugins()
+        manager, hook = self._plugins.manager, "polarbear_round_finished"
+        listeners = [implementation.plugin for implementation in getattr(manager.hook, hook).get_hookimpls()]
+        for listener in listeners:
+            others = [plugin for plugin in listeners if plugin is not listener]
+            try:
+                manager.subset_hook_caller(hook, others)(state=self.state)
+            except Exception as problem:  # a broken dashboard is no reason to lose a race
+                name = manager.get_name(listener)
+                warnings.warn(f"The plugin {name} failed in {hook}: {problem!r}.", PluginWarning, stacklevel=2)
+
+    def _reopener(self) -> Callable[..., RaceResult]:
+        state, portfolio, suite, plugins = self.state, self._portfolio, self._suite, self._plugins
+        identities, failures, unused = list(self._identities), list(self._failures), dict(self._finished)
+        path = None if self._journal is None else self._journal.path
+
+        def reopen(
+            algorithm: Any,
+            *,
+            max_rounds: int | None = None,
+            max_cost: float | None = None,
+            progress: Watcher | None = None,
+            **execution: Any,
+        ) -> RaceResult:
+            dispatcher = Dispatcher(**execution)
+            with Race(state, portfolio, suite, dispatcher, progress=progress, plugins=plugins) as driver:
+                if path is None:
+                    driver._draw_again(identities)
+                    driver._failures, driver._finished = list(failures), dict(unused)
+                else:
+                    driver._go_on_in(*unchanged(path, state))
+                driver.change_limits(max_rounds, max_cost)
+                driver.enter(algorithm)
+                return driver.run()
+
+        return reopen
+
+
+def _names(portfolio: PortfolioSource, suite: SuiteSource) -> dict[str, Any]:
+    """Names and options of what is registered, as JSON data; ``None`` for what was given as Python."""
+    makers = {portfolio.registered.get(name) for name in portfolio.algorithms}
+    return {"portfolio": _name_of(makers.pop() if len(makers) == 1 else None), "suite": _name_of(suite.registered)}
+
+
+def _name_of(source: Registered | None) -> dict[str, str] | None:
+    return None if source is None else {"name": source.name, "options": source.options}
+
+
+def _portfolio_again(
+    portfolio: Any, about: Mapping[str, Any], plugins: Plugins | None, path: str | Path
+) -> PortfolioSource:
+    """Make the portfolio of a journal again: what it names, and what the user gives now, newcomers for instance."""
+    stored = about.get("portfolio")
+    if stored is None or portfolio is None or isinstance(portfolio, str):
+        return PortfolioSource.of(*_given(portfolio, about, "portfolio", path), plugins)
+    named = PortfolioSource.of(stored["name"], json.loads(stored["options"]), plugins)
+    return named | PortfolioSource.of(portfolio, None, plugins)
+
+
+def _given(given: Any, about: Mapping[str, Any], what: str, path: str | Path) -> tuple[Any, Mapping[str, Any] | None]:
+    """Choose what to resume with: what the user gives now, or what the journal names."""
+    stored = about.get(what)
+    if stored is None and given is None:
+        raise InvalidInputError(
+            f"{path}: the {what} of this race was given as Python, which a journal cannot hold. Hand it over again: "
+            f"resume({str(path)!r}, {what}=...)."
+        )
+    if stored is None or not (given is None or given == stored["name"]):
+        return given, None
+    return stored["name"], json.loads(stored["options"])

@@ -1,0 +1,128 @@
+"""``race`` and ``resume``."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear_plugins.execution.dispatcher import Dispatcher
+from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource
+from polarbear_plugins.experiments.open_race import Race, Watcher
+from polarbear_plugins.plugins.manager import Plugins
+from polarbear_plugins.problems.protocols import Algorithm, RunFunction, Suite
+from polarbear_plugins.racing.result import RaceResult, check_inference
+from polarbear_plugins.racing.settings import RaceSettings
+from polarbear_plugins.racing.state import start_race
+
+__all__ = ["race", "resume"]
+
+
+def race(
+    portfolio: str | Mapping[str, RunFunction] | Sequence[Algorithm | str | Mapping[str, RunFunction]],
+    suite: str | Suite | Sequence[object] | Callable[[np.random.Generator], object],
+    timepoints: ArrayLike,
+    settings: RaceSettings | None = None,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    journal: str | Path | None = None,
+    *,
+    portfolio_options: Mapping[str, Any] | None = None,
+    suite_options: Mapping[str, Any] | None = None,
+    run_timeout: float | None = None,
+    retries: int = 0,
+    progress: Watcher | None = None,
+    plugins: Plugins | None = None,
+) -> RaceResult:
+    """Race algorithms over instances until every pair is settled.
+
+    Parameters
+    ----------
+    portfolio
+        A registered name, functions ``run(problem, horizon, seed) -> Trajectory`` by name, or a list of algorithms and
+        of these: ``["modcma-ssa", {"mine": run}]``.
+    suite
+        A registered name, a list of problems (drawn without replacement), or a function ``rng -> problem``.
+    timepoints
+        When to compare, in units of the time axis.
+    settings
+        When to eliminate, when to stop and how to infer.
+    workers
+        Local processes that run one algorithm each: by default as many as there are cores.  With 0 everything happens
+        in this process, where closures and debuggers work.
+    executor
+        Any ``concurrent.futures`` executor, instead of local processes.
+    journal
+        A file that keeps every finished run; :func:`resume` goes on from there.
+    portfolio_options, suite_options
+        For a registered portfolio and suite.
+    run_timeout
+        Seconds a run may take.  A run that hangs or crashes is ended, repeated ``retries`` times, and then counts as
+        having found nothing.
+    progress
+        Called with a :class:`Progress` after each run and each round.
+    plugins
+        Whom to ask for names; by default all that are installed.
+
+    Examples
+    --------
+    >>> from polarbear_plugins import Trajectory
+    >>> def walk(step):
+    ...     def run(target, horizon, seed):
+    ...         values = [abs(target - step * time) for time in range(1, int(horizon) + 1)]
+    ...         return Trajectory.from_evaluations(values, algorithm="?", instance="?")
+    ...     return run
+    >>> result = race({"slow": walk(1), "fast": walk(2)}, list(range(30, 60)), [5, 10], RaceSettings(seed=1), workers=0)
+    >>> result.pareto_set, result.stopped
+    (('fast',), 'resolved')
+    """
+    settings = settings or RaceSettings()
+    if settings.seed is None:
+        settings = replace(settings, seed=secrets.randbits(31))
+    check_inference(settings)
+    sources = PortfolioSource.of(portfolio, portfolio_options, plugins), SuiteSource.of(suite, suite_options, plugins)
+    state = start_race(sources[0].algorithms, timepoints, settings)
+    dispatcher = Dispatcher(workers, executor, run_timeout, retries)
+    with Race(state, *sources, dispatcher, progress=progress, plugins=plugins) as driver:
+        if journal is not None:
+            driver.keep_journal(journal)
+        return driver.run()
+
+
+def resume(
+    journal: str | Path,
+    portfolio: str | Mapping[str, RunFunction] | Sequence[Algorithm | str | Mapping[str, RunFunction]] | None = None,
+    suite: str | Suite | Sequence[object] | Callable[[np.random.Generator], object] | None = None,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    *,
+    max_rounds: int | None = None,
+    max_cost: float | None = None,
+    run_timeout: float | None = None,
+    retries: int = 0,
+    progress: Watcher | None = None,
+    plugins: Plugins | None = None,
+) -> RaceResult:
+    """Go on with a race from its journal: no finished run is repeated, and the result is that of a race never stopped.
+
+    Parameters
+    ----------
+    journal
+        The file.
+    portfolio, suite
+        Needed if they were given as Python rather than by registered names; they must be the same.
+    max_rounds, max_cost
+        New limits, for a race that was stopped by them.
+    workers, executor, run_timeout, retries, progress, plugins
+        As for :func:`race`; not part of the journal.
+    """
+    dispatcher = Dispatcher(workers, executor, run_timeout, retries)
+    with Race.from_journal(journal, portfolio, suite, dispatcher, progress=progress, plugins=plugins) as driver:
+        driver.change_limits(max_rounds, max_cost)
+        return driver.run()

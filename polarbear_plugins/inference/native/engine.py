@@ -1,0 +1,71 @@
+"""The native engine: every prior of the package, on numpy and scipy alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.inference.native.hierarchical import sample_hierarchical
+from polarbear_plugins.inference.native.independent import Timepoint, sample_timepoints
+from polarbear_plugins.inference.native.temporal import sample_temporal
+from polarbear_plugins.inference.task import Draws, Task
+from polarbear_plugins.posterior.posterior import Diagnostics
+from polarbear_plugins.priors import Dirichlet, HierarchicalDirichlet, TemporalPrior
+
+__all__ = ["native"]
+
+
+def native(task: Task, *, min_moves: int = 0) -> Draws:
+    """Compute a posterior by Laplace expansion, importance sampling and, where needed, Markov moves."""
+    # One thread for each small product: more would wait for each other, and round differently.
+    with threadpool_limits(1, user_api="blas"):
+        if isinstance(task.prior, Dirichlet):
+            return _dirichlet(task, task.prior)
+        if isinstance(task.prior, HierarchicalDirichlet):
+            return _hierarchical(task, task.prior)
+        if isinstance(task.prior, TemporalPrior):
+            return sample_temporal(task, min_moves=min_moves)
+    raise InvalidInputError(f"The native engine does not know priors such as {task.prior!r}.")
+
+
+def _dirichlet(task: Task, prior: Dirichlet) -> Draws:
+    statistics = task.statistics.with_dirichlet(prior.alpha)
+    starts = task.start if isinstance(task.start, np.ndarray) else None
+    if starts is not None and starts.shape != (statistics.timepoints, statistics.algorithms):
+        starts = None
+    done = sample_timepoints(statistics, task.draws, task.seed.spawn(statistics.timepoints), starts)
+    return Draws(
+        utilities=np.stack([timepoint.utilities for timepoint in done], axis=1),
+        diagnostics=_diagnostics(done),
+        state=np.array([timepoint.mode for timepoint in done]),
+    )
+
+
+def _diagnostics(done: list[Timepoint]) -> Diagnostics:
+    routes = [timepoint.route for timepoint in done]
+    poor = [place for place, timepoint in enumerate(done) if not timepoint.good]
+    moved = [timepoint for timepoint in done if timepoint.moves]
+    return Diagnostics(
+        engine="native",
+        route=", ".join(f"{routes.count(route)} timepoints by {route}" for route in dict.fromkeys(routes)),
+        good=not poor,
+        problems=(f"{len(poor)} timepoints (first: number {poor[0]}) did not converge",) if poor else (),
+        k_hat=max(timepoint.k_hat for timepoint in done),
+        effective_draws=min(timepoint.effective for timepoint in done),
+        moves=max(timepoint.moves for timepoint in done),
+        acceptance=min((t.acceptance for t in moved if t.acceptance is not None), default=None),
+        memory=max((t.memory for t in moved if t.memory is not None), default=None),
+    )
+
+
+def _hierarchical(task: Task, prior: HierarchicalDirichlet) -> Draws:
+    done = sample_hierarchical(task.statistics, prior.rate, task.draws, task.seed)
+    diagnostics = _diagnostics(done.sampled)
+    return Draws(
+        utilities=done.utilities,
+        hyperparameters={"log_kappa": done.log_kappa},
+        diagnostics=replace(diagnostics, route=f"{done.nodes} grid points, {diagnostics.route}"),
+    )

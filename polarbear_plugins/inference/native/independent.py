@@ -1,0 +1,255 @@
+"""The native engine for Dirichlet priors: timepoints one by one."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.inference.native.importance import antithetic_normals, resample, smooth_weights
+from polarbear_plugins.inference.native.laplace import LaplaceTarget, enough, forgotten, hmc_move, memory
+from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
+from polarbear_plugins.plackett_luce.subsets import Statistics
+
+__all__ = ["Timepoint", "expand", "gibbs_sweep", "sample_timepoints"]
+
+_T_DEGREES = 7.0
+# A coordinate whose algorithm was chosen less often than this has a long lower tail.
+_FEW_WINS = 4.0
+_MAX_HMC_MOVES = 20
+_MAX_GIBBS_SWEEPS = 200
+_MOST_SWEPT = 1 << 13  # sets; a sweep has an arrival for each of them and each draw
+_MOST_GROUPS = 8
+_WORTH_THREADS = 1 << 18  # draws times sets; with fewer, threads would mostly wait for the interpreter
+_PART = 16  # timepoints that one thread works on at a time
+_LOWEST_LOG = -650.0  # below, exp vanishes
+_MOST_ARRIVALS = 1e290  # sums of these are still numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timepoint:
+    """Draws of ``utilities[draw, algorithm]`` at one timepoint, and how they were made."""
+
+    utilities: FloatArray
+    mode: FloatArray
+    route: str
+    k_hat: float
+    effective: float
+    moves: int = 0
+    acceptance: float | None = None
+    memory: float | None = None
+
+    @property
+    def good(self) -> bool:
+        """Whether the weights were good, or the moves forgot where they began."""
+        draws = len(self.utilities)
+        return enough(self.k_hat, self.effective, draws) or forgotten(self.memory, draws)
+
+
+def sample_timepoints(
+    statistics: Statistics, draws: int, seeds: Sequence[np.random.SeedSequence], starts: FloatArray | None = None
+) -> list[Timepoint]:
+    """Sample every timepoint of statistics that include their prior; each has random numbers of its own."""
+
+    def work(part: NDArray[np.intp]) -> list[Timepoint]:
+        targets = expand(statistics.at(part[0], part[-1] + 1), None if starts is None else starts[part])
+        return [
+            _sample(statistics.at(t), target, draws, np.random.default_rng(seeds[t]))
+            for t, target in zip(part.tolist(), targets, strict=True)
+        ]
+
+    # Modes are found for many timepoints at once, with the same result for any number of threads.
+    parts = np.array_split(np.arange(statistics.timepoints), -(-statistics.timepoints // _PART))
+    size = draws * max(counts.size for _, counts in statistics.sets)
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, len(parts)) if size > _WORTH_THREADS else 1) as threads:
+        return list(itertools.chain.from_iterable(threads.map(work, parts)))
+
+
+def _sample(statistics: Statistics, target: LaplaceTarget, draws: int, rng: np.random.Generator) -> Timepoint:
+    """Sample around the mode by importance, and move on from there where that does not suffice.
+
+    The proposal is normal, or has the tails of a t distribution where an algorithm hardly ever won.
+    """
+    heavy = bool(statistics.wins.min() < _FEW_WINS)
+    z, weights, k_hat, effective = _propose(target, draws, heavy, rng)
+    done: dict[str, Any] = {"mode": target.mode[0], "k_hat": k_hat, "effective": effective}
+    z = z[resample(weights, draws, rng)]
+    if enough(k_hat, effective, draws):
+        route = "importance sampling (t)" if heavy else "importance sampling"
+        return Timepoint(utilities=_utilities(target, z), route=route, **done)
+
+    first = z
+    shares: list[float] = []
+    # Sweeps go down a long tail in one step, where Hamiltonian moves would crawl; they know no large ties.
+    sweepable = not statistics.ties and statistics.sets[0][1].size <= _MOST_SWEPT
+    long_tail = bool(statistics.wins.min() < 1.0) and sweepable
+    remainder = target.remainder(z)
+    while len(shares) < _MAX_HMC_MOVES and not long_tail:
+        z, remainder, accepted = hmc_move(target, z, remainder, rng)
+        shares.append(float(accepted.mean()))
+        if len(shares) % 2 == 0 and forgotten(memory(first, z), draws):
+            break
+    left = memory(first, z)
+    if forgotten(left, draws) or not sweepable:
+        return Timepoint(
+            utilities=_utilities(target, z),
+            route="Hamiltonian moves",
+            moves=len(shares),
+            acceptance=float(np.mean(shares)),
+            memory=left,
+            **done,
+        )
+    utilities = _utilities(target, z)
+    begun, sweeps = utilities, 0
+    while sweeps < _MAX_GIBBS_SWEEPS and (sweeps == 0 or not forgotten(memory(begun, utilities), draws)):
+        for _ in range(5):
+            utilities = gibbs_sweep(statistics, utilities, rng)
+        sweeps += 5
+    return Timepoint(
+        utilities=utilities,
+        route="Gibbs sweeps",
+        moves=sweeps,
+        memory=memory(begun, utilities),
+        **done,
+    )
+
+
+def expand(statistics: Statistics, start: FloatArray | None = None) -> list[LaplaceTarget]:
+    """Find the mode of each timepoint by Newton's method and expand the log-density there.
+
+    Parameters
+    ----------
+    start
+        Utilities ``[timepoint, algorithm]`` to begin with.
+    """
+    likelihood, basis = Likelihood(statistics), helmert(statistics.algorithms)
+    x = np.zeros_like(statistics.wins) if start is None else start
+    values = likelihood.values(x)
+    stuck = np.zeros(values.size, dtype=bool)
+    for _ in range(100):
+        gradient, information = likelihood.gradient(x), likelihood.information(x)
+        curvature = basis.T @ information @ basis
+        step = np.linalg.solve(curvature, (gradient @ basis)[:, :, None])[:, :, 0] @ basis.T
+        decrement = np.einsum("tn,tn->t", gradient, step)
+        moving = (decrement >= 1e-9) & ~stuck
+        if not moving.any():
+            break
+        scale = np.where(moving, 1.0, 0.0)
+        while True:
+            new = x + scale[:, None] * step
+            new_values = likelihood.values(new)
+            short = new_values < values + 1e-4 * scale * decrement - 1e-10 * np.abs(values)
+            if not (short & (scale > 0)).any():
+                break
+            scale[short] *= 0.5
+            stuck |= moving & (scale < 1e-8)  # no progress to be had in floating-point numbers
+            scale[stuck] = 0.0
+        x, values = new, new_values
+    matrices = np.linalg.inv(np.linalg.cholesky(curvature)) @ basis.T
+    targets = []
+    for t in range(statistics.timepoints):
+        single, place = Likelihood(statistics.at(t)), slice(t, t + 1)
+        whitener, residual = _Whitener(matrices[t]), matrices[t] @ gradient[t]
+        targets.append(LaplaceTarget(single, x[place], gradient[place], information[place], whitener, residual))
+    return targets
+
+
+@dataclass(frozen=True, slots=True)
+class _Whitener:
+    """Map ``[z, algorithm]`` from standard normal ``z`` to steps of the utilities of a timepoint."""
+
+    matrix: NDArray[Any]
+
+    @property
+    def dimension(self) -> int:
+        return len(self.matrix)
+
+    def single(self) -> _Whitener:
+        return _Whitener(self.matrix.astype(np.float32))
+
+    def step(self, z: NDArray[Any], /) -> NDArray[Any]:
+        step: NDArray[Any] = (z @ self.matrix)[:, None, :]
+        return step
+
+    def back(self, pull: NDArray[Any], /) -> NDArray[Any]:
+        back: NDArray[Any] = pull[:, 0, :] @ self.matrix.T
+        return back
+
+
+def _propose(
+    target: LaplaceTarget, draws: int, heavy: bool, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, float, float]:
+    """Proposals in ``z``, their weights, k-hat, and the effective number out of ``draws``; more where it helps."""
+    dimension = target.whitener.dimension
+    points: list[FloatArray] = []
+    logs: list[FloatArray] = []
+    while True:
+        z = antithetic_normals(draws, dimension, rng)
+        log_weights = np.zeros(draws)
+        if heavy:
+            half = rng.chisquare(_T_DEGREES, -(-draws // 2)) / _T_DEGREES
+            z = z / np.sqrt(np.concatenate([half, half])[:draws, None])
+            square = np.sum(z**2, axis=1)
+            # Ratio of the normal density to that of the t distribution, up to a constant.
+            log_weights = -0.5 * square + 0.5 * (_T_DEGREES + dimension) * np.log1p(square / _T_DEGREES)
+        points.append(z)
+        logs.append(log_weights + target.remainder(z))
+        weights, k_hat, effective = smooth_weights(np.concatenate(logs))
+        if effective >= 0.9 * draws or k_hat > 0.5 or len(points) == 4:
+            return np.concatenate(points), weights, k_hat, min(effective, draws)
+
+
+def _utilities(target: LaplaceTarget, z: FloatArray) -> FloatArray:
+    return target.utilities(z)[:, 0]
+
+
+def gibbs_sweep(statistics: Statistics, utilities: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """One exact sweep over latent gamma variables, of every draw; for statistics of a timepoint with their prior.
+
+    The last set is that of the prior, all algorithms together.  After the arrivals Z of the sets and the ratings given
+    them, groups of algorithms are scaled together with the arrivals of the sets inside them: a group that is far behind
+    has a rating of its own that single ratings could follow only in small steps.
+    """
+    members, counts = statistics.sets[0][0][:-1].astype(np.float64, copy=False), statistics.sets[0][1][:-1]
+    shape = statistics.wins[0]
+    theta = np.exp(np.maximum(utilities - utilities.max(axis=1, keepdims=True), _LOWEST_LOG))
+    # The prior makes theta the shares of independent gamma variables; their sum is independent of the shares.
+    theta *= rng.gamma(statistics.sets[0][1][-1], size=(len(theta), 1)) / theta.sum(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):  # nearly vanishing ratings have arrivals beyond all numbers
+        arrivals = rng.gamma(counts, size=(len(theta), len(counts))) / np.maximum(theta @ members.T, 1e-300)
+    arrivals = np.minimum(arrivals, _MOST_ARRIVALS)
+    # A gamma variable of small shape underflows; its logarithm does not: G(a) = G(a + 1) U^(1 / a).
+    logs = np.log(rng.gamma(shape + 1, size=theta.shape)) + np.log(rng.random(theta.shape)) / shape
+    logs -= np.log1p(arrivals @ members)
+    for group, inside, power in _groups(members, counts, shape):
+        theta = np.exp(np.maximum(logs, _LOWEST_LOG))
+        outside = members[~inside] * group
+        rate = theta @ group + np.einsum("zs,zs->z", arrivals[:, ~inside], theta @ outside.T)
+        log_scale = np.log(rng.gamma(power + 1, size=len(theta))) + np.log(rng.random(len(theta))) / power
+        log_scale -= np.log(rate)
+        logs += log_scale[:, None] * group
+        with np.errstate(over="ignore"):
+            arrivals[:, inside] *= np.exp(np.clip(-log_scale, _LOWEST_LOG, -_LOWEST_LOG))[:, None]
+        np.minimum(arrivals, _MOST_ARRIVALS, out=arrivals)
+    centred: FloatArray = logs - logs.mean(axis=1, keepdims=True)
+    return centred
+
+
+def _groups(
+    members: FloatArray, counts: FloatArray, shape: FloatArray
+) -> list[tuple[FloatArray, NDArray[np.bool_], float]]:
+    """Observed sets whose common rating is known least: who is in them, which sets lie inside, how often they won."""
+    groups = []
+    for group in members:
+        if group.all():
+            continue
+        inside = (members @ (1 - group)) == 0
+        groups.append((group, inside, float(shape @ group - counts[inside].sum())))
+    return sorted(groups, key=lambda entry: entry[2])[:_MOST_GROUPS]

@@ -1,0 +1,212 @@
+"""The posterior precision of latent functions, its factor, and draws with it, part by part.
+
+Where only neighbouring coordinates interact, as with splines and Markov processes, the Cholesky factor has blocks on
+and just below its diagonal, and everything takes a time that grows with the number of blocks and not with its cube.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
+
+from polarbear_plugins.checks import FloatArray
+
+__all__ = ["BlockWhitener", "Coordinates", "Root", "find_coordinates"]
+
+_PART = 64  # coordinates of all latent functions that are worked on at a time, at least
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinates:
+    """Coordinates ``v`` of a latent function ``loadings @ v``, in parts of which only neighbours interact.
+
+    Attributes
+    ----------
+    precision, log_scale
+        Of ``v`` under the prior, and half the logarithm of its determinant.
+    parts, places
+        Slices of ``v``, and of the timepoints that depend on them.
+    """
+
+    loadings: FloatArray
+    precision: FloatArray
+    log_scale: float
+    parts: list[slice]
+    places: list[slice]
+
+
+def find_coordinates(factor: FloatArray, functions: int) -> Coordinates:
+    """Find coordinates of few interactions: the coefficients of local functions, or the values of a Markov process.
+
+    All coefficients are one part where there are no such coordinates.
+    """
+    timepoints, size = factor.shape
+    identity = np.eye(size)
+    least = -(-_PART // functions)
+    reach = _reach(factor)
+    if size >= 3 * max(reach, least):
+        return _parted(factor, identity, 0.0, max(reach, least))
+    diagonal = np.abs(np.diag(factor))
+    if timepoints == size >= 3 * least and not np.triu(factor, 1).any() and diagonal.min() > 1e-8 * diagonal.max():
+        inverse = solve_triangular(factor, identity, lower=True, check_finite=False)
+        inverse[np.abs(inverse) < 1e-10 * np.abs(inverse).max()] = 0.0  # rounding
+        reach = _reach(inverse)
+        if size >= 3 * max(reach, least):
+            return _parted(identity, inverse.T @ inverse, -float(np.log(diagonal).sum()), max(reach, least))
+    return _parted(factor, identity, 0.0, size)
+
+
+def _reach(matrix: FloatArray) -> int:
+    """How far apart columns are, at most, that meet in a row."""
+    there = matrix != 0
+    first, last = there.argmax(axis=1), there.shape[1] - 1 - there[:, ::-1].argmax(axis=1)
+    return int(np.max((last - first)[there.any(axis=1)], initial=0))
+
+
+def _parted(loadings: FloatArray, precision: FloatArray, log_scale: float, step: int) -> Coordinates:
+    parts = [slice(start, min(start + step, len(precision))) for start in range(0, len(precision), step)]
+    places = []
+    for part in parts:
+        used = np.flatnonzero(loadings[:, part].any(axis=1))
+        places.append(slice(int(used[0]), int(used[-1]) + 1) if used.size else slice(0, 0))
+    return Coordinates(loadings, precision, log_scale, parts, places)
+
+
+class Root:
+    """Cholesky factor of the posterior precision: lower triangular blocks, and the blocks below them."""
+
+    def __init__(self, coordinates: Coordinates, information: FloatArray) -> None:
+        self._coordinates = coordinates
+        self._diagonal: list[FloatArray] = []
+        self._below: list[FloatArray] = []
+        self._functions = information.shape[1]
+        for number in range(len(coordinates.parts)):
+            block = self._block(number, number, information)
+            if number:
+                across = self._block(number - 1, number, information)
+                self._below.append(_solve(self._diagonal[-1], across).T)
+                block -= self._below[-1] @ self._below[-1].T
+            self._diagonal.append(cholesky(block.T, lower=True, overwrite_a=True, check_finite=False))
+        self.log_determinant = sum(float(np.log(np.diag(root)).sum()) for root in self._diagonal)
+
+    def _block(self, one: int, other: int, information: FloatArray) -> FloatArray:
+        """Precision between parts, ``[function, coordinate]`` flattened; of a part and itself the upper triangle."""
+        q, here = self._functions, self._coordinates
+        rows, columns = here.parts[one], here.parts[other]
+        start = max(here.places[one].start, here.places[other].start)
+        place = slice(start, max(start, min(here.places[one].stop, here.places[other].stop)))
+        left, right = here.loadings[place, rows], here.loadings[place, columns]
+        (height, width), block = (left.shape[1], right.shape[1]), np.zeros((q * left.shape[1], q * right.shape[1]))
+        for function in range(q):
+            first = function if one == other else 0
+            weights = information[place, function, first:, None]
+            weighted = np.multiply(weights, right[:, None, :], order="C").reshape(len(right), (q - first) * width)
+            inside = block[function * height : (function + 1) * height]
+            inside[:, first * width :] = left.T @ weighted
+            inside[:, function * width : (function + 1) * width] += here.precision[rows, columns]
+        return block
+
+    def half(self, slope: FloatArray) -> FloatArray:
+        """Solve with the factor, for ``slope[coordinate, function]``."""
+        solved: list[FloatArray] = []
+        for number, part in enumerate(self._coordinates.parts):
+            here = slope[part].T.ravel()
+            solved.append(
+                _solve(self._diagonal[number], here - self._below[number - 1] @ solved[-1] if number else here)
+            )
+        return np.concatenate(solved)
+
+    def back(self, half: FloatArray) -> FloatArray:
+        """Solve with the transposed factor, giving ``[coordinate, function]``."""
+        coordinates = np.empty((len(self._coordinates.precision), self._functions))
+        rest = half
+        after: FloatArray | None = None
+        for number in reversed(range(len(self._diagonal))):
+            rest, here = np.split(rest, [-len(self._diagonal[number])])
+            here = here if after is None else here - after @ self._below[number]
+            after = solve_triangular(self._diagonal[number], here, lower=True, trans=1, check_finite=False)
+            coordinates[self._coordinates.parts[number]] = after.reshape(self._functions, -1).T
+        return coordinates
+
+    def whitener(self, basis: FloatArray) -> BlockWhitener:
+        """Map from standard normal ``z`` to utilities with this precision."""
+        here = self._coordinates
+        loadings = [here.loadings[place, part].T for place, part in zip(here.places, here.parts, strict=True)]
+        inverses = [_solve(root, np.eye(len(root))) for root in self._diagonal]
+        return BlockWhitener(basis, here.places, loadings, inverses, self._below)
+
+
+def _solve(root: FloatArray, right: FloatArray) -> FloatArray:
+    solved: FloatArray = solve_triangular(root, right, lower=True, check_finite=False)
+    return solved
+
+
+class BlockWhitener:
+    """Linear map from standard normal ``z`` to steps of all utilities, part by part.
+
+    The inverse of a triangular matrix with blocks on and below its diagonal, then the latent functions, then the
+    utilities.  Long series of timepoints, of which only neighbours interact, have many parts, and take a time that
+    grows with their number and not with its square.
+
+    Parameters
+    ----------
+    basis
+        ``[algorithm, function]``.
+    places, loadings
+        For each part, which timepoints depend on it (a slice), and how: ``[coordinate, timepoint]``.
+    inverses, below
+        Inverse blocks on the diagonal, ``[function * coordinate, function * coordinate]`` of each part, and the blocks
+        below the diagonal.
+    """
+
+    def __init__(
+        self,
+        basis: NDArray[Any],
+        places: Sequence[slice],
+        loadings: Sequence[NDArray[Any]],
+        inverses: Sequence[NDArray[Any]],
+        below: Sequence[NDArray[Any]],
+    ) -> None:
+        self.basis, self.places, self.loadings, self.inverses, self.below = basis, places, loadings, inverses, below
+        ends = np.cumsum([0, *map(len, inverses)]).tolist()
+        self.parts = [slice(start, stop) for start, stop in itertools.pairwise(ends)]
+        self.dimension: int = ends[-1]
+        self.timepoints = max(place.stop for place in places)
+
+    def single(self) -> BlockWhitener:
+        """Give the same map in single precision."""
+        lists = ([one.astype(np.float32) for one in many] for many in (self.loadings, self.inverses, self.below))
+        return BlockWhitener(self.basis.astype(np.float32), self.places, *lists)
+
+    def step(self, z: NDArray[Any]) -> NDArray[Any]:
+        """Give the step ``[timepoint, algorithm]`` of the utilities for each ``z``."""
+        functions = self.basis.shape[1]
+        eta = np.zeros((len(z), functions, self.timepoints), dtype=z.dtype)
+        here = z[:, self.parts[-1]]
+        for number in reversed(range(len(self.parts))):
+            solved = here @ self.inverses[number]
+            values = solved.reshape(len(z) * functions, -1) @ self.loadings[number]
+            eta[:, :, self.places[number]] += values.reshape(len(z), functions, -1)
+            if number:
+                here = z[:, self.parts[number - 1]] - solved @ self.below[number - 1]
+        step: NDArray[Any] = eta.transpose(0, 2, 1).reshape(-1, functions) @ self.basis.T  # one large product
+        return step.reshape(len(z), self.timepoints, -1)
+
+    def back(self, pull: NDArray[Any]) -> NDArray[Any]:
+        """Transposed map, from gradients in terms of utilities to those in terms of ``z``."""
+        eta = pull.reshape(-1, pull.shape[2]) @ self.basis
+        eta = eta.reshape(len(pull), self.timepoints, -1).transpose(0, 2, 1)
+        back = np.empty((len(pull), self.dimension), dtype=pull.dtype)
+        for number, part in enumerate(self.parts):
+            values = eta[:, :, self.places[number]].reshape(len(pull) * eta.shape[1], -1) @ self.loadings[number].T
+            here = values.reshape(len(pull), -1)
+            if number:
+                here -= back[:, self.parts[number - 1]] @ self.below[number - 1].T
+            back[:, part] = here @ self.inverses[number].T
+        return back

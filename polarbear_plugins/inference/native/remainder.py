@@ -1,0 +1,208 @@
+"""What a quadratic expansion of the Plackett-Luce log-likelihood leaves over: the weight of a draw around the mode.
+
+With ``e = exp(step) - 1`` and ``u`` the mean of ``e`` over a set, weighted by the shares of its members, the logarithm
+of the rating of the set grows by ``log(1 + u)``.  A timepoint can have a hundred thousand sets.  Then its steps are
+short, and the sums over all sets of ``u``, of ``u^2`` and of ``u^3`` say nearly everything; these are polynomials of
+``e`` whose coefficients take one pass over the sets, whatever the number of draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear_plugins.checks import Float32Array, FloatArray
+from polarbear_plugins.plackett_luce.likelihood import LOWEST, MANY_SETS, Block, Likelihood
+
+__all__ = ["Remainder"]
+
+# Single precision is good for steps up to this, which exp can take, and for so many choices: logarithms of numbers near
+# 1 err by less than 1e-7, and no sum of them by more than 0.01, which is nothing to the weight of a draw.
+_LONGEST_STEP = 80.0
+_MOST_COUNTS = 1e5
+# The same goes for what cubes leave over: draws for which it could be more are weighed set by set.
+_MOST_LEFT = 0.01
+# Numbers worked on at a time: few enough to stay in the cache, enough to hide the cost of a call.
+_CHUNK = 1 << 16
+_MOST_SHARES = 1 << 20
+# With very many sets: draws weighed at a time, and from how many on the sums of cubes are worth their pass.
+_MANY_DRAWS = 64
+_WORTH_CUBES = 256
+_SMALL_CHANGE = 0.5
+
+
+class Remainder:
+    """What is left of the log-likelihood of utilities ``x + step`` after its expansion of second order around ``x``.
+
+    Ratings of sets are divided by those at ``x``.  Their logarithms are then near 0, and single precision suffices,
+    in which they take a third of the time.
+
+    Parameters
+    ----------
+    likelihood
+        What to expand.
+    x, gradient, information
+        Where, and its derivatives there: of the shape ``[timepoint, algorithm]``, information once more.
+    """
+
+    def __init__(self, likelihood: Likelihood, x: FloatArray, gradient: FloatArray, information: FloatArray) -> None:
+        self._likelihood, self._x, self._gradient, self._information = likelihood, x, gradient, information
+        totals = [block.counts.sum(axis=1) for block in likelihood.blocks]
+        most_sets = max(block.counts.shape[1] for block in likelihood.blocks)
+        self._many = most_sets > MANY_SETS and not likelihood.ties
+        large = float(np.linalg.norm(np.concatenate(totals))) > _MOST_COUNTS
+        self._exact = bool(likelihood.ties) or (large and not self._many)
+        self._theta = np.exp(np.maximum(x - x.max(axis=-1, keepdims=True), LOWEST))
+        # Shares of many sets among many algorithms are computed again each time, or they would fill the memory.
+        few = sum(block.counts.size for block in likelihood.blocks) * x.shape[1] <= _MOST_SHARES
+        self._blocks = [
+            (block, block.counts.astype(np.float32), self._shares(block, slice(None)) if few else None)
+            for block in likelihood.blocks
+        ]
+        # The gradient is that of the wins minus that of the sets, and the wins are linear.
+        self._pulls = (likelihood.wins - gradient).astype(np.float32)
+        self._single_information = information.astype(np.float32)
+        self.most_draws = 512 if self._many else max(1, min(512, _CHUNK // max(1, most_sets)))
+
+    def value(self, step: Float32Array) -> FloatArray:
+        """Remainder for each ``step[draw, timepoint, algorithm]``; quickest for up to ``most_draws`` of them."""
+        if not self._single_suffices(step):
+            return self._exact_value(step)
+        if self._many:
+            return self._value_of_many(step)
+        value = np.einsum("ztn,ztn->z", step, self._pulls + 0.5 * _times(step, self._single_information))
+        for _, _, counts, _, sums in self._groups(step):
+            value -= (np.log(sums, out=sums) @ counts[:, :, None]).sum(axis=0)[:, 0]
+        remainder: FloatArray = value.astype(np.float64)
+        return remainder
+
+    def gradient(self, step: Float32Array) -> Float32Array:
+        """Gradient of the remainder, of the same shape as the steps."""
+        if not self._single_suffices(step):
+            exact = self._likelihood.gradient(self._x + step) - self._gradient
+            gradient: Float32Array = (exact + _times(step, self._information)).astype(np.float32)
+            return gradient
+        gradient = self._pulls + _times(step, self._single_information)
+        for timepoints, shares, counts, theta, sums in self._groups(step):
+            pulls = np.divide(counts[:, None, :], sums, out=sums) @ shares.transpose(0, 2, 1)
+            gradient[:, timepoints] -= (theta * pulls).transpose(1, 0, 2)
+        return gradient
+
+    def _single_suffices(self, step: Float32Array) -> bool:
+        return not self._exact and float(np.abs(step).max(initial=0.0)) < _LONGEST_STEP
+
+    def _exact_value(self, step: Float32Array) -> FloatArray:
+        change = self._likelihood.value(self._x + step) - self._likelihood.value(self._x)
+        slope = self._gradient - 0.5 * _times(step, self._information)
+        exact: FloatArray = change - np.einsum("ztn,ztn->z", step, slope)
+        return exact
+
+    def _value_of_many(self, step: Float32Array) -> FloatArray:
+        """Remainder where sets are very many: by sums over all of them, or set by set where those say too little."""
+        long = step.astype(np.float64)
+        change = np.expm1(long)
+        pulls = self._likelihood.wins - self._gradient
+        value: FloatArray = np.einsum("ztn,ztn->z", long, 0.5 * _times(long, self._information))
+        far = np.ones(len(step), dtype=bool)
+        if len(step) >= _WORTH_CUBES:
+            sums, left = self._sums_of_powers(change, pulls)
+            far = ~(left <= _MOST_LEFT)
+            # The sum of u is linear in the change: what is left of it and of the step is of second order.
+            value[~far] += np.einsum("ztn,tn->z", (long - change)[~far], pulls) - sums[~far]
+        if far.any():
+            value[far] += np.einsum("ztn,tn->z", long[far], pulls) - self._set_by_set(change[far])
+        return value
+
+    def _sums_of_powers(self, change: FloatArray, pulls: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sum of ``-u^2 / 2 + u^3 / 3`` over the sets, and by how much that can differ from ``log(1 + u) - u``.
+
+        As ``u`` is a weighted mean, ``u^4`` is at most the square of the mean of ``e^2``, and the sum of those squares
+        is known.
+        """
+        squares = -self._information.copy()
+        squares[:, range(pulls.shape[1]), range(pulls.shape[1])] += pulls
+        cubic = np.zeros(len(change))
+        for t, cubes in enumerate(self._cubes):
+            here = change[:, t]
+            planes = (here @ cubes.reshape(len(cubes), -1)).reshape(len(here), *cubes.shape[1:])
+            cubic += np.einsum("zi,zij,zj->z", here, planes, here, optimize=["einsum_path", (0, 1), (0, 1)])
+        quadratic = np.einsum("ztn,ztn->z", change, _times(change, squares))
+        fourth = np.einsum("ztn,ztn->z", change**2, _times(change**2, squares))
+        longest = np.abs(change).max(axis=(1, 2))
+        left = np.full(len(change), np.inf)
+        np.divide(fourth / 4, 1 - longest, out=left, where=longest < 1)
+        return cubic / 3 - quadratic / 2, left
+
+    @cached_property
+    def _cubes(self) -> FloatArray:
+        """``[timepoint, i, j, k]``: sum over sets of the product of three shares, for ``i <= j, k`` only.
+
+        Other products are the same in another order; how many orders there are is a factor of these.
+        """
+        timepoints, n = self._x.shape
+        cubes = np.zeros((timepoints, n, n, n))
+        for block, part, first, weights in self._shares_in_parts():
+            shares = self._shares(block, slice(first, first + 1), part, np.float64)[0]
+            for i in range(n):
+                cubes[block.timepoints.start + first, i, i:, i:] += (shares[i:] * (shares[i] * weights)) @ shares[i:].T
+        for i in range(n):
+            cubes[:, i, i + 1 :, i + 1 :] *= 3
+            cubes[:, i, i, i + 1 :] *= 1.5
+            cubes[:, i, i + 1 :, i] *= 1.5
+        return cubes
+
+    def _set_by_set(self, change: FloatArray) -> FloatArray:
+        """Sum of ``log(1 + u)`` over the sets."""
+        total = np.zeros(len(change))
+        # Small numbers are rounded less than those near 1, by which all sets would err alike; but a sum near 0 of 1 and
+        # a number near -1 is not to be had.
+        later = np.where(np.abs(change).max(axis=(1, 2)) < _SMALL_CHANGE, 1.0, 0.0)
+        rounded = (change + (1 - later)[:, None, None]).astype(np.float32)
+        added = later[:, None].astype(np.float32)
+        for block, part, first, weights in self._shares_in_parts():
+            shares, counts = self._shares(block, slice(first, first + 1), part)[0], weights.astype(np.float32)
+            here = np.ascontiguousarray(rounded[:, block.timepoints.start + first])
+            for start in range(0, len(change), _MANY_DRAWS):
+                means = here[start : start + _MANY_DRAWS] @ shares
+                means += added[start : start + _MANY_DRAWS]
+                total[start : start + _MANY_DRAWS] += np.log(means, out=means) @ counts
+        return total
+
+    def _shares_in_parts(self) -> Iterator[tuple[Block, slice, int, FloatArray]]:
+        """Give each timepoint of each block, some sets at a time, with their counts there."""
+        for block in self._likelihood.blocks:
+            for first in range(len(block.counts)):
+                for part in block.parts:
+                    yield block, part, first, block.counts[first, part]
+
+    def _groups(
+        self, step: Float32Array
+    ) -> Iterator[tuple[slice, Float32Array, Float32Array, Float32Array, Float32Array]]:
+        """For some timepoints and sets at a time: these, shares and counts of sets, ratings of algorithms, of sets."""
+        for block, counts, ready in self._blocks:
+            size = max(1, _CHUNK // max(1, len(step) * counts.shape[1]))
+            for first in range(0, len(counts), size):
+                inside = slice(first, min(first + size, len(counts)))
+                here = slice(block.timepoints.start + inside.start, block.timepoints.start + inside.stop)
+                theta = np.exp(step[:, here].transpose(1, 0, 2))
+                for part in block.parts:
+                    shares = self._shares(block, inside, part) if ready is None else ready[inside, :, part]
+                    yield here, shares, counts[inside, part], theta, theta @ shares
+
+    def _shares(
+        self, block: Block, inside: slice, part: slice = slice(None), dtype: type[np.floating[Any]] = np.float32
+    ) -> NDArray[Any]:
+        """Share ``[timepoint, algorithm, set]`` of each algorithm in the rating of some sets of a block."""
+        theta, members = self._theta[block.timepoints][inside], block.members_of(part)
+        shares: NDArray[Any] = theta[:, :, None] * members.T / (theta @ members.T)[:, None]
+        return shares.astype(dtype, copy=False)
+
+
+def _times(step: NDArray[Any], matrices: NDArray[Any]) -> NDArray[Any]:
+    """Product of ``step[draw, timepoint, algorithm]`` with a matrix for each timepoint."""
+    product: NDArray[Any] = (step.transpose(1, 0, 2) @ matrices).transpose(1, 0, 2)
+    return product

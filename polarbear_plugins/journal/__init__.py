@@ -1,0 +1,1 @@
+"""The journal of a race: a file that keeps every finished run."""

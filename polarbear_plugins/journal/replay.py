@@ -1,0 +1,119 @@
+"""Reading a race back from its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from polarbear_plugins.errors import InvalidInputError, SourceError, UnknownNameError
+from polarbear_plugins.journal.copies import journal_copy
+from polarbear_plugins.journal.journal import Journal, is_sqlite
+from polarbear_plugins.racing.records import check_about, check_rounds
+from polarbear_plugins.racing.result import Failure, RaceResult, infer
+from polarbear_plugins.racing.rules import enter, observe, plan
+from polarbear_plugins.racing.settings import RaceSettings
+from polarbear_plugins.racing.state import RaceState, start_race
+from polarbear_plugins.trajectories.trajectory import Trajectory
+
+__all__ = ["failures_of", "load_result", "made_with", "replayed", "unchanged"]
+
+
+def load_result(path: str | Path) -> RaceResult:
+    """Read a result that was saved, or the one that stands in the journal of a race; runs nothing.
+
+    The race may be under way: then it is read as if it had been interrupted after its last finished round.
+    """
+    path = Path(path)
+    if not path.is_file() or not is_sqlite(path):
+        return RaceResult.load(path)
+    with journal_copy(path) as journal, _naming(path):
+        about = journal.about
+        state, _ = replayed(journal, about)
+        return RaceResult(
+            state=state,
+            # How many instances the suite has is not known here, but how the race stopped last time is.
+            stopped=plan(state).over or about.get("stopped") or "interrupted",
+            _posterior=infer(state, len(state.rounds)) if state.rounds else None,
+            failures=failures_of(state, journal.failures),
+            about={**made_with(about), **{key: about.get(key) for key in ("portfolio", "suite")}},
+            identities=tuple(journal.instances[: len(state.table)]),
+        )
+
+
+def made_with(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Read from a journal with which versions the race began, and with which others it went on, as far as noted."""
+    noted = {key: about[key] for key in ("versions", "resumed_with") if key in about}
+    return {"version": about.get("version"), **noted}
+
+
+def replayed(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, list[Trajectory]]:
+    """State after the last finished round of a journal, and the finished runs of the round that was under way."""
+    if "campaign" in about:
+        raise SourceError(
+            f"{journal.path} is the journal of a campaign, not of a race: go on with campaign(..., journal=...)."
+        )
+    rounds, entries = journal.rounds, journal.entries
+    with journal.understanding("about"):
+        check_about(about)
+    with journal.understanding("rounds"):
+        check_rounds(rounds, [entry.algorithm for entry in entries])
+    by_round: dict[int, list[Trajectory]] = {}
+    for run in journal.runs():
+        by_round.setdefault(run.round, []).append(run.trajectory)
+    order = {identity.name: place for place, identity in enumerate(journal.instances)}
+    with journal.understanding("about"):
+        settings, timepoints = RaceSettings.from_json(about["settings"]), about["timepoints"]
+        state = start_race([entry.algorithm for entry in entries if entry.after_round == 0], timepoints, settings)
+    with journal.understanding("runs"):
+        for finished in rounds:
+            runs = sorted(by_round.pop(finished.number, []), key=lambda run: order[run.instance])
+            state = replace(observe(state, runs), rounds=(*state.rounds, finished))
+            if finished is rounds[-1]:
+                shape = state.timepoints.size, len(state.algorithms)
+                state = replace(
+                    state,
+                    resolved=journal.resolved(*shape),
+                    batch=finished.next_batch,
+                    newcomers=finished.newcomers,
+                )
+            for entry in entries:
+                if entry.after_round == finished.number:
+                    state = enter(state, entry.algorithm)
+    unused = [run for runs in by_round.values() for run in runs]
+    # A race in which everything failed stopped at once, and is resumed when that is mended.
+    nothing = not rounds and len(journal.failures) == len(unused)
+    return state, [] if nothing else unused
+
+
+def unchanged(path: Path, state: RaceState) -> tuple[Journal, list[Trajectory]]:
+    """Open a journal that stands where this state does, and read its finished runs of the round under way."""
+    journal = Journal.open(path)
+    try:
+        done = len(state.rounds)
+        if len(journal.rounds) != done or tuple(entry.algorithm for entry in journal.entries) != state.algorithms:
+            raise InvalidInputError(
+                f"{path}: the race has gone on since this result. Enter the newest one, that of resume({str(path)!r})."
+            )
+        return journal, [run.trajectory for run in journal.runs() if run.round > done]
+    except BaseException:
+        journal.close()
+        raise
+
+
+def failures_of(state: RaceState, failures: Iterable[Failure]) -> tuple[Failure, ...]:
+    """Failures on the instances of a state, in an order that does not depend on which run finished first."""
+    order = {name: place for place, name in enumerate(state.table.instances)}
+    known = [failure for failure in failures if failure.instance in order]
+    return tuple(sorted(known, key=lambda failure: (order[failure.instance], failure.algorithm)))
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Let errors about what a journal asks for name the journal."""
+    try:
+        yield
+    except (InvalidInputError, UnknownNameError) as problem:
+        raise SourceError(f"{path}: {problem}") from None

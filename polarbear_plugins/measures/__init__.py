@@ -1,0 +1,1 @@
+"""The traditional anytime measures, and Bayesmark's scores."""

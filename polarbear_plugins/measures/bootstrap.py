@@ -1,0 +1,170 @@
+"""How far scores and whole rankings depend on which repetitions happened to be run."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from polarbear_plugins.checks import FloatArray, as_whole_number
+from polarbear_plugins.display.frames import long_frame
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.rankings.ranks import RankArray, ranks_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Bootstrap", "RankingFrequency", "bootstrap_scores"]
+
+# How many means are made of the same resamples, how many resamples there are at least then, and how many counts at
+# most, which bounds the memory.
+_CELLS = 200
+_FEWEST_ROWS = 1_000
+_MOST_COUNTS = 2_000_000
+# Means this close are equal but for rounding.
+_EQUAL = 1e-12
+
+_place = operator.itemgetter(0)
+
+
+@dataclass(frozen=True, slots=True)
+class RankingFrequency:
+    """A ranking, best first, tied algorithms together, and the share of the resamples that have it."""
+
+    places: tuple[tuple[str, ...], ...]
+    share: float
+
+    def __str__(self) -> str:
+        return " > ".join(" = ".join(tied) for tied in self.places)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bootstrap:
+    """Resampled mean losses and the rankings they make.
+
+    Attributes
+    ----------
+    losses
+        ``losses[resample, algorithm]``: mean over the instances.
+    ranks
+        ``ranks[resample, algorithm]``: 1 is best, equal losses share the better place.
+    """
+
+    algorithms: tuple[str, ...]
+    losses: FloatArray
+    ranks: RankArray
+
+    def interval(self, level: float = 0.95) -> FloatArray:
+        """``[bound, algorithm]``: the middle part of the mean losses, its lower and its upper end."""
+        if not 0 < level < 1:
+            raise InvalidInputError(f"level: expected a number between 0 and 1, got {level!r}.")
+        ends: FloatArray = np.quantile(self.losses, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        return ends
+
+    @property
+    def places(self) -> FloatArray:
+        """``places[algorithm, place]``: share of the resamples in which an algorithm has that place."""
+        n = len(self.algorithms)
+        return np.stack([np.bincount(column - 1, minlength=n) for column in self.ranks.T]) / len(self.ranks)
+
+    @property
+    def p_better(self) -> FloatArray:
+        """``p_better[i, j]``: share of the resamples in which ``i`` ranks before ``j``, ties counted half."""
+        n = len(self.algorithms)
+        shares: FloatArray = np.zeros((n, n))
+        for i in range(n):
+            difference = self.ranks[:, i : i + 1] - self.ranks
+            shares[i] = ((difference < 0) + 0.5 * (difference == 0)).mean(axis=0)
+        np.fill_diagonal(shares, 0.0)
+        return shares
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the resamples in long form, with columns ``resample``, ``algorithm``, ``loss`` and ``rank``."""
+        axes = {"resample": np.arange(len(self.losses)), "algorithm": self.algorithms}
+        return long_frame(axes, {"loss": self.losses, "rank": self.ranks})
+
+    def rankings(self, top: int | None = None) -> list[RankingFrequency]:
+        """Rankings by how often they occur; with ``top`` only who holds the first places, and in which order."""
+        ranks = self.ranks
+        if top is not None:
+            top = as_whole_number(top, "top", at_least=1)
+            ranks = np.where(ranks <= top, ranks, np.int16(0))
+        found, counts = np.unique(ranks, axis=0, return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        shares = (counts[order] / len(ranks)).tolist()
+        return [
+            RankingFrequency(self._names(row), share) for row, share in zip(found[order].tolist(), shares, strict=True)
+        ]
+
+    def _names(self, ranks: list[int]) -> tuple[tuple[str, ...], ...]:
+        tied: dict[int, list[str]] = {}
+        for place, name in sorted(zip(ranks, self.algorithms, strict=True), key=_place):
+            if place:
+                tied.setdefault(place, []).append(name)
+        return tuple(map(tuple, tied.values()))
+
+
+def bootstrap_scores(
+    losses: Mapping[tuple[str, str], FloatArray],
+    algorithms: Sequence[str],
+    instances: Sequence[str],
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Bootstrap:
+    """Resample the studies of each algorithm on each instance with replacement, and average as scores do.
+
+    The instances stay as they are: what varies is what other repetitions on the same instances would have given.
+
+    Parameters
+    ----------
+    losses
+        ``losses[algorithm, instance]``: the loss of each study; their numbers may differ.
+
+    Examples
+    --------
+    >>> losses = {("csa", "f1"): np.array([0.1, 0.3]), ("msr", "f1"): np.array([0.2, 0.4])}
+    >>> bootstrap_scores(losses, ["csa", "msr"], ["f1"], resamples=5000).p_better.round(1)
+    array([[0. , 0.8],
+           [0.2, 0. ]])
+    """
+    resamples = as_whole_number(resamples, "resamples", at_least=1)
+    rng = np.random.default_rng(as_whole_number(seed, "seed", at_least=0))
+    by_size: dict[int, list[tuple[int, FloatArray]]] = {}
+    for place, algorithm in enumerate(algorithms):
+        for instance in instances:
+            studies = losses[algorithm, instance]
+            if np.isnan(studies).any():
+                raise InvalidInputError(f"bootstrap: {algorithm!r} on {instance!r} has a loss that is nan.")
+            by_size.setdefault(len(studies), []).append((place, studies))
+    mean = np.zeros((len(algorithms), resamples))
+    for size, cells in by_size.items():
+        block = max(_FEWEST_ROWS, _MOST_COUNTS // size)
+        for start in range(0, resamples, block):
+            part = mean[:, start : start + block]
+            for first in range(0, len(cells), _CELLS):
+                _add_means(rng, cells[first : first + _CELLS], part)
+    mean /= len(instances)
+    together = np.ascontiguousarray(mean.T)
+    return Bootstrap(algorithms=tuple(algorithms), losses=together, ranks=ranks_of(together, _EQUAL))
+
+
+def _add_means(rng: np.random.Generator, cells: Sequence[tuple[int, FloatArray]], totals: FloatArray) -> None:
+    """Add means of resamples of each cell, an algorithm's studies on one instance, to the row of the algorithm.
+
+    Resamples are drawn once for all cells.  Each cell begins at another of them and goes round, so that no two use the
+    same one in the same column: a column is made of independent resamples.  The studies are shuffled first, so that
+    columns do not resemble each other if the order of the studies means something.
+    """
+    size, wanted = len(cells[0][1]), totals.shape[1]
+    rows = max(wanted, _FEWEST_ROWS)
+    drawn = rng.integers(0, size, (rows, size))
+    drawn += size * np.arange(rows)[:, None]
+    counts = np.bincount(drawn.ravel(), minlength=rows * size).reshape(rows, size) / size
+    means = np.stack([rng.permutation(studies) for _, studies in cells]) @ counts.T
+    for (place, _), cell, begin in zip(cells, means, rng.choice(rows, len(cells), replace=False), strict=True):
+        turn = min(rows - begin, wanted)
+        totals[place, :turn] += cell[begin : begin + turn]
+        totals[place, turn:] += cell[: wanted - turn]

@@ -1,0 +1,127 @@
+"""Where a normalised mean and the rankings of the same data disagree, and what stands behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.measures.bootstrap import Bootstrap
+from polarbear_plugins.measures.scores import Scores
+from polarbear_plugins.posterior.posterior import Posterior
+from polarbear_plugins.posterior.relations import compare
+from polarbear_plugins.rankings.table import RankingTable
+
+__all__ = ["Disagreement", "find_disagreements"]
+
+Kind: TypeAlias = Literal["reversed", "only the score is sure", "only the rankings are sure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A pair of algorithms about which score and rankings do not say the same at the end of the runs.
+
+    Attributes
+    ----------
+    ahead, behind
+        Who has the better score and who the worse.
+    kind
+        ``reversed``: the rankings favour the other one.  Otherwise both favour the same one, but only one is sure.
+    resampled
+        Share of the resamples of the studies in which the one ahead has the better score.
+    ranked
+        Posterior probability that the one ahead has the higher rating.
+    wins
+        Share of the comparisons in which the one ahead has the better value, ties counted half.
+    instance, share
+        Where the lead in the score mostly comes from, and which share of the lead: above 1 if others take some away.
+    """
+
+    ahead: str
+    behind: str
+    kind: Kind
+    resampled: float
+    ranked: float
+    wins: float
+    instance: str
+    share: float
+
+    def __str__(self) -> str:
+        lead = f"{self.ahead} scores above {self.behind} (in {self.resampled:.1%} of the resamples)"
+        wins = f"is better in {self.wins:.0%} of the comparisons"
+        if self.kind == "reversed":
+            return (
+                f"{lead}, but {self.behind} has the higher rating with probability {1 - self.ranked:.2f}: "
+                f"{self.ahead} {wins} and gets {self._share} of its lead on {self.instance}."
+            )
+        if self.kind == "only the score is sure":
+            return (
+                f"{lead}, but the rankings are not sure (probability {self.ranked:.2f}): it {wins} and gets "
+                f"{self._share} of its lead on {self.instance}. Other instances may turn it."
+            )
+        return (
+            f"{self.ahead} has the higher rating than {self.behind} with probability {self.ranked:.3f} and {wins}, but "
+            f"scores above it in only {self.resampled:.1%} of the resamples."
+        )
+
+    @property
+    def _share(self) -> str:
+        return "all and more" if self.share > 1 else f"{self.share:.0%}"
+
+
+def find_disagreements(
+    scores: Scores, bootstrap: Bootstrap, table: RankingTable, posterior: Posterior, alpha: float = 0.99
+) -> list[Disagreement]:
+    """Compare what scores and rankings say of each pair at the end; the plainest contradictions come first.
+
+    They answer different questions.  A score averages how far values are apart on these very instances, and its
+    bootstrap asks what other repetitions on them would give.  A rating counts who is better, and its posterior asks
+    about other instances of the same kind.
+
+    Parameters
+    ----------
+    alpha
+        From which probability, and which share of the resamples, something counts as sure.
+    """
+    names = scores.algorithms
+    if set(names) != set(posterior.algorithms) or set(names) != set(table.algorithms):
+        raise InvalidInputError("Scores, rankings and posterior are of different algorithms.")
+    rated = compare(posterior).p_better[-1]
+    rating = [posterior.algorithms.index(name) for name in names]
+    column = [table.algorithms.index(name) for name in names]
+    resampled, losses = bootstrap.p_better, scores.by_instance[-1]
+    found = []
+    for i, ahead in enumerate(names):
+        for j, behind in enumerate(names):
+            if not scores.mean[-1, i] < scores.mean[-1, j]:
+                continue
+            share, p = float(resampled[i, j]), float(rated[rating[i], rating[j]])
+            kind: Kind
+            if p < 0.5:
+                kind = "reversed"
+            elif share >= alpha > p:
+                kind = "only the score is sure"
+            elif p >= alpha > share:
+                kind = "only the rankings are sure"
+            else:
+                continue
+            lead = losses[j] - losses[i]
+            most = int(np.argmax(lead))
+            wins = _wins(table, column[i], column[j])
+            found.append(
+                Disagreement(
+                    ahead, behind, kind, share, p, wins, scores.instances[most], float(lead[most] / lead.sum())
+                )
+            )
+    order = ("reversed", "only the score is sure", "only the rankings are sure")
+    return sorted(found, key=lambda pair: (order.index(pair.kind), pair.ranked, -pair.resampled))
+
+
+def _wins(table: RankingTable, one: int, other: int) -> float:
+    """Share of the rows, by their weights, in which one algorithm is better than another at the last timepoint."""
+    mine, theirs = table.ranks[:, -1, one], table.ranks[:, -1, other]
+    weights = table.weights * ((mine > 0) & (theirs > 0))
+    total = weights.sum()
+    return float((weights * ((mine < theirs) + 0.5 * (mine == theirs))).sum() / total) if total else 0.5

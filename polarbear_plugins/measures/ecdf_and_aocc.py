@@ -1,0 +1,187 @@
+"""Classical anytime measures, to compare with: ECDF, AOCC, fixed-budget and fixed-target tables, ERT and EAF."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear_plugins.checks import FloatArray, as_number
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
+from polarbear_plugins.measures.attainment import attained, attainment_differences, attainment_surfaces
+from polarbear_plugins.measures.tables import expected_running_time, fixed_budget, fixed_target
+from polarbear_plugins.measures.targets import (
+    LOWER,
+    UPPER,
+    as_targets,
+    check_bounds,
+    group_runs,
+    hitting_times,
+    hold_last_value,
+    log_targets,
+)
+from polarbear_plugins.trajectories.timepoints import as_timepoints
+from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "area_over_curve",
+    "attained",
+    "attainment_differences",
+    "attainment_surfaces",
+    "ecdf",
+    "ecdf_area",
+    "expected_running_time",
+    "fixed_budget",
+    "fixed_target",
+    "hold_last_value",
+    "log_targets",
+    "mean_area_over_curve",
+]
+
+
+def area_over_curve(trajectory: Trajectory, budget: float, lower: float = LOWER, upper: float = UPPER) -> float:
+    """Area over the convergence curve (AOCC): 1 is best, 0 is worst.
+
+    Values are cut to ``lower`` and ``upper`` and scaled between them logarithmically; the area is the mean over the
+    time from 0 to ``budget``.  It needs values with a known optimum of 0.
+
+    >>> run = Trajectory(algorithm="a", instance="f", times=[0, 50], best=[1e2, 1e-8], horizon=100)
+    >>> area_over_curve(run, 100)
+    0.5
+    """
+    budget = as_number(budget, "budget")
+    lower, upper = check_bounds(lower, upper, "area_over_curve")
+    if not 0 < budget <= trajectory.horizon:
+        raise InvalidInputError(f"{trajectory!r}: it was not watched until {budget:g}.")
+    inside = trajectory.times < budget
+    ends = np.concatenate((trajectory.times[inside][1:], [budget]))
+    durations = ends - trajectory.times[inside] if inside.any() else np.zeros(0)
+    return float(durations @ _scaled(trajectory, trajectory.best[inside], lower, upper) / budget)
+
+
+def mean_area_over_curve(
+    trajectories: Iterable[Trajectory], budget: float, lower: float = LOWER, upper: float = UPPER
+) -> dict[str, tuple[float, int]]:
+    """Mean AOCC of each algorithm, and over how many runs, the best first; only runs watched until ``budget`` count."""
+    areas: dict[str, list[float]] = {}
+    for trajectory in trajectories:
+        if trajectory.horizon >= budget:
+            areas.setdefault(trajectory.algorithm, []).append(area_over_curve(trajectory, budget, lower, upper))
+    means = {name: (float(np.mean(each)), len(each)) for name, each in areas.items()}
+    return dict(sorted(means.items(), key=lambda item: -item[1][0]))
+
+
+def ecdf(
+    trajectories: Iterable[Trajectory],
+    timepoints: ArrayLike,
+    targets: ArrayLike | None = None,
+    lower: float = LOWER,
+    upper: float = UPPER,
+) -> pd.DataFrame:
+    """Empirical cumulative distribution function (ECDF): share of all (run, target) pairs reached by each timepoint.
+
+    Parameters
+    ----------
+    targets
+        By default infinitely many, evenly spread on the log scale between ``lower`` and ``upper``: then the share is
+        how far the best value has come between the bounds, and its mean over time is the AOCC.  It needs values with a
+        known optimum of 0.  :func:`log_targets` makes finitely many.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each timepoint, a column for each algorithm.  Only runs watched until the last timepoint count, so
+        that all timepoints are about the same runs; a warning tells how many are left out.
+
+    Examples
+    --------
+    >>> runs = [Trajectory(algorithm="a", instance="f", seed=k, times=[1, 4], best=[8, k], horizon=9) for k in (0, 1)]
+    >>> ecdf(runs, [1, 5], targets=[8, 0])["a"].to_dict()
+    {1.0: 0.5, 5.0: 0.75}
+    """
+    import pandas as pd
+
+    grid = as_timepoints(timepoints)
+    goals = None if targets is None else as_targets(targets)
+    lower, upper = check_bounds(lower, upper, "ecdf")
+    shares: dict[str, FloatArray] = {}
+    for name, runs in _watched(trajectories, float(grid[-1]), "ecdf").items():
+        if goals is not None:
+            shares[name] = attained(runs, grid, goals).mean(axis=1)
+        else:
+            # Reached is reached, also by an incumbent whose value grows again.
+            best = [np.minimum.accumulate(sample_staircase(run, grid)) for run in runs]
+            each = [_scaled(run, values, lower, upper) for run, values in zip(runs, best, strict=True)]
+            shares[name] = np.mean(each, axis=0)
+    return pd.DataFrame(shares, index=pd.Index(grid, name="time"))
+
+
+def ecdf_area(
+    trajectories: Iterable[Trajectory], budget: float, targets: ArrayLike, first: float | None = None
+) -> dict[str, float]:
+    """Area under the ECDF of each algorithm over given targets: 1 is best, 0 is worst.
+
+    Parameters
+    ----------
+    budget
+        Until when.  Only runs watched so long count; a warning tells how many are left out.
+    first
+        Take the area over the logarithm of time from here, as ECDFs are mostly drawn; by default over time itself
+        from 0, which with many targets is the AOCC.
+
+    Examples
+    --------
+    >>> run = Trajectory(algorithm="a", instance="f", times=[1, 10], best=[5, 2], horizon=100)
+    >>> ecdf_area([run], 100, [2]), ecdf_area([run], 100, [2], first=1)
+    ({'a': 0.9}, {'a': 0.5})
+    """
+    budget, goals = as_number(budget, "ecdf_area: budget"), as_targets(targets)
+    start = 0.0 if first is None else as_number(first, "ecdf_area: first")
+    if not start < budget or (first is not None and start <= 0):
+        raise InvalidInputError(f"ecdf_area: expected 0 < first < budget, got {start:g} and {budget:g}.")
+    areas = {}
+    for name, runs in _watched(trajectories, budget, "ecdf_area").items():
+        hits = np.clip([hitting_times(run, goals) for run in runs], start, budget)
+        rest = budget - hits if first is None else np.log(budget / hits)
+        areas[name] = float(np.mean(rest) / (budget if first is None else np.log(budget / start)))
+    return areas
+
+
+def _scaled(trajectory: Trajectory, values: FloatArray, lower: float, upper: float) -> FloatArray:
+    """How far values have come on the log scale, 0 at ``upper`` and 1 at ``lower``."""
+    # Rounding may leave an optimum a little below 0, but not by more than what counts as reached.
+    if values.size and values.min() < -lower:
+        raise InvalidInputError(
+            f"{trajectory!r}: values below 0 have no place on a log scale between {lower:g} and {upper:g}. Subtract "
+            "the known optimum, or give targets for an ECDF; rankings need neither."
+        )
+    logs = np.log10(np.clip(values, lower, upper))
+    scaled: FloatArray = 1 - (logs - np.log10(lower)) / (np.log10(upper) - np.log10(lower))
+    return scaled
+
+
+def _watched(trajectories: Iterable[Trajectory], budget: float, who: str) -> dict[str, list[Trajectory]]:
+    """Keep the runs of each algorithm that were watched until a time; each algorithm must have one."""
+    groups = group_runs(trajectories, who)
+    kept = {name: [run for run in runs if run.horizon >= budget] for name, runs in groups.items()}
+    for name, runs in kept.items():
+        if not runs:
+            longest = max(run.horizon for run in groups[name])
+            raise InvalidInputError(
+                f"{who}: no run of {name!r} was watched until {budget:g}, the longest until {longest:g}. Choose an "
+                "earlier time, leave it out, or use hold_last_value if its runs ended by themselves."
+            )
+    given, left = sum(map(len, groups.values())), sum(map(len, kept.values()))
+    if left < given:
+        warnings.warn(
+            f"{who}: {given - left} of {given} runs were not watched until {budget:g} and are left out.",
+            PolarBearWarning,
+            stacklevel=3,
+        )
+    return kept

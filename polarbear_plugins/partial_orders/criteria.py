@@ -1,0 +1,270 @@
+"""Criteria from which partial orders are made: from trajectories, or from a table with a row for each optimizer."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear_plugins.checks import FloatArray, as_vector, reason, short
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
+from polarbear_plugins.measures.targets import hitting_times
+from polarbear_plugins.partial_orders import IndifferenceError, Missing, from_criteria
+from polarbear_plugins.partial_orders.order import PartialOrder
+from polarbear_plugins.rankings.stream import natural_key
+from polarbear_plugins.trajectories.timepoints import as_timepoints
+from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["best_at_timepoints", "orders_of_functions", "read_criteria", "split_criteria", "time_to_targets"]
+
+Indifference: TypeAlias = Literal["refuse", "incomparable", "leave-out"]
+Statistic: TypeAlias = Literal["median", "mean"]
+
+_MISSING = ("", "nan", "NaN", "NAN", "NA", "N/A", "null", "None")
+
+
+def best_at_timepoints(
+    trajectories: Iterable[Trajectory], timepoints: ArrayLike, statistic: Statistic = "median"
+) -> dict[str, pd.DataFrame]:
+    """Criteria of each instance: the best value at several timepoints.
+
+    A run that has nothing yet counts as ``inf``, one that was not watched so far as missing (``nan``).
+
+    Parameters
+    ----------
+    statistic
+        What is taken of repeated runs; it is missing if it is for one of them.
+
+    Returns
+    -------
+    For each instance a row for each algorithm and a column for each timepoint, for
+    :func:`~polarbear_plugins.partial_orders.from_criteria`; algorithms without a run there have missing values.
+
+    Examples
+    --------
+    >>> runs = [
+    ...     Trajectory(algorithm="csa", instance="f1", times=[1, 10], best=[5.0, 2.0], horizon=20),
+    ...     Trajectory(algorithm="msr", instance="f1", times=[4, 12], best=[4.0, 3.0], horizon=20),
+    ... ]
+    >>> best_at_timepoints(runs, [2, 20])["f1"]
+         best at 2  best at 20
+    csa        5.0         2.0
+    msr        inf         3.0
+    """
+    grid = as_timepoints(timepoints)
+    runs = list(trajectories)
+    names = [f"best at {point:.15g}" for point in grid]
+    return _frames(runs, [sample_staircase(run, grid) for run in runs], names, statistic)
+
+
+def time_to_targets(
+    trajectories: Iterable[Trajectory], targets: ArrayLike, statistic: Statistic = "median"
+) -> dict[str, pd.DataFrame]:
+    """Criteria of each instance: the time until the best value is at most each of several targets.
+
+    A target that was not reached counts as ``inf``; but as missing (``nan``) if the run was watched for less time than
+    another on that instance, because nobody knows.  See :func:`best_at_timepoints`.
+
+    Examples
+    --------
+    >>> run = Trajectory(algorithm="csa", instance="f1", times=[1, 10], best=[5.0, 2.0], horizon=20)
+    >>> time_to_targets([run], [5, 1])["f1"]
+         time to 5  time to 1
+    csa        1.0        inf
+    """
+    goals = as_vector(targets, "targets")
+    if not goals.size or not np.isfinite(goals).all() or np.unique(goals).size < goals.size:
+        raise InvalidInputError(f"targets: expected distinct finite numbers, got {short(targets)}.")
+    runs = list(trajectories)
+    watched: dict[str, float] = {}
+    for run in runs:
+        watched[run.instance] = max(run.horizon, watched.get(run.instance, 0.0))
+    values = []
+    for run in runs:
+        hits = hitting_times(run, goals)
+        never = np.inf if run.horizon >= watched[run.instance] else np.nan
+        values.append(np.where(hits < np.inf, hits, never))
+    return _frames(runs, values, [f"time to {goal:.15g}" for goal in goals], statistic)
+
+
+def split_criteria(
+    frame: pd.DataFrame,
+    function: str = "function",
+    optimizer: str = "optimizer",
+    criteria: Sequence[str] | None = None,
+    *,
+    who: str = "The table of criteria",
+) -> dict[str, pd.DataFrame]:
+    """Criteria of each test function, from a table with a row for each function and optimizer.
+
+    Parameters
+    ----------
+    function, optimizer
+        Names of the columns that say which function and optimizer a row is about.
+    criteria
+        Columns of the criteria; by default all others that have a name.
+    who
+        What to call the table in messages.
+    """
+    columns = [str(column) for column in frame.columns]
+    frame = frame.set_axis(columns, axis=1)
+    chosen = (
+        [name for name in columns if name not in (function, optimizer) and name and not name.startswith("Unnamed: ")]
+        if criteria is None
+        else list(criteria)
+    )
+    for name in (function, optimizer, *chosen):
+        if name not in columns:
+            there = ", ".join(name[:60] for name in columns[:20]) or "none"
+            raise SourceError(f"{who} has no column {name!r}. It has {there}.")
+    if not chosen:
+        raise SourceError(f"{who} has no column of criteria beside {function!r} and {optimizer!r}.")
+    if not len(frame):
+        raise SourceError(f"{who} has no rows. Expected a row for each test function and optimizer.")
+    everyone = list(dict.fromkeys(frame[optimizer]))
+    for row, names in enumerate(zip(frame[function], frame[optimizer], strict=True), start=1):
+        if not all(str(name).strip() for name in names):
+            raise SourceError(
+                f"{who}, row {row}: expected names of a test function and an optimizer, got {short(names)}."
+            )
+    frames = {}
+    for group, rows in frame.groupby(function, sort=False):
+        twice = rows[optimizer][rows[optimizer].duplicated()]
+        if len(twice):
+            raise SourceError(
+                f"{who} has more than one row for the optimizer {short(twice.iloc[0])} on {short(str(group))}."
+            )
+        frames[str(group)] = rows.set_index(optimizer)[chosen].reindex(everyone)
+    return frames
+
+
+def read_criteria(
+    path: str | Path,
+    function: str = "function",
+    optimizer: str = "optimizer",
+    criteria: Sequence[str] | None = None,
+    *,
+    separator: str | None = None,
+    decimal: str = ".",
+) -> dict[str, pd.DataFrame]:
+    """Criteria of each test function, from a CSV file; see :func:`split_criteria`.
+
+    Parameters
+    ----------
+    separator
+        Between columns; by default a comma, or a tab in files that end with .tsv.
+    decimal
+        What separates the digits of fractions.
+    """
+    import pandas as pd
+
+    path = Path(path)
+    mark = separator or ("\t" if path.suffix.lower() == ".tsv" else ",")
+    options: dict[str, Any] = {"sep": mark, "encoding": "utf-8-sig", "keep_default_na": False, "index_col": False}
+    try:
+        header = [str(name) for name in pd.read_csv(path, nrows=0, **options).columns]
+        if len(header) == 1 and ";" in header[0]:
+            raise SourceError(
+                f"{path.name}: the columns seem to be separated by semicolons. Say so with separator=';' "
+                "(--separator ';'), and decimal=',' (--decimal ',') if fractions have commas."
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header
+            frame = pd.read_csv(
+                path,
+                decimal=decimal,
+                dtype={name: "str" for name in (function, optimizer) if name in header},  # 01 and 1 are different
+                na_values={name: list(_MISSING) for name in header if name not in (function, optimizer)},
+                low_memory=False,
+                **options,
+            )
+    except FileNotFoundError:
+        raise SourceError(f"{path}: there is no such file.") from None
+    except pd.errors.EmptyDataError:
+        raise SourceError(f"{path.name} is empty. Expected a line with the names of the columns.") from None
+    except (pd.errors.ParserWarning, OSError, ValueError, TypeError) as problem:
+        raise SourceError(f"{path.name} cannot be read as a table: {reason(problem)}") from None
+    blank = (frame.isna() | (frame == "")).all(axis=1)
+    frame = frame[~blank]
+    frames = split_criteria(frame, function, optimizer, criteria, who=path.name)
+    for name in next(iter(frames.values())).columns:
+        column = frame[name]
+        if column.ndim == 1 and column.dtype.kind not in "iuf":
+            for row, cell in zip(column.index, column, strict=True):
+                if not _is_number(cell):
+                    # Lines are not counted: blank ones are gone, and a name in quotes may fill several.
+                    raise SourceError(
+                        f"{path.name}, row {int(row) + 1} below the names: expected a number as {short(name)}, "
+                        f"got {short(cell)}."
+                    )
+    return frames
+
+
+def orders_of_functions(
+    frames: Mapping[str, pd.DataFrame],
+    maximize: Iterable[str] = (),
+    *,
+    indifferent: Indifference = "refuse",
+    missing: Missing = "refuse",
+) -> dict[str, PartialOrder]:
+    """Partial order of each test function; see :func:`~polarbear_plugins.partial_orders.from_criteria`.
+
+    ``indifferent="leave-out"`` leaves out the test functions on which two optimizers are equal in all criteria, with a
+    warning that names them.
+    """
+    larger = [maximize] if isinstance(maximize, str) else list(maximize)
+    orders, left_out = {}, []
+    for name, frame in frames.items():
+        try:
+            kind: Literal["refuse", "incomparable"] = "refuse" if indifferent == "leave-out" else indifferent
+            orders[name] = from_criteria(frame, larger, indifferent=kind, missing=missing)
+        except IndifferenceError as problem:
+            if indifferent != "leave-out":
+                raise IndifferenceError(f"{name}: {problem}") from None
+            left_out.append(name)
+        except InvalidInputError as problem:
+            raise InvalidInputError(f"{name}: {problem}") from None
+    if left_out:
+        warnings.warn(
+            f"Left out because optimizers are equal in all criteria: {', '.join(left_out)}.",
+            PolarBearWarning,
+            stacklevel=2,
+        )
+    return orders
+
+
+def _is_number(cell: object) -> bool:
+    """Whether it is one, also as text: beside a word in its column a number stays text."""
+    try:
+        return isinstance(cell, int | float | str) and isinstance(float(cell), float)
+    except (OverflowError, ValueError):  # a whole number that no float holds, a word
+        return False
+
+
+def _frames(
+    runs: Sequence[Trajectory], values: Sequence[FloatArray], names: Sequence[str], statistic: str
+) -> dict[str, pd.DataFrame]:
+    import pandas as pd
+
+    if statistic not in ("median", "mean"):
+        raise InvalidInputError(f'statistic: expected "median" or "mean", got {short(statistic)}.')
+    if not runs:
+        raise InvalidInputError("There are no trajectories to take criteria from.")
+    summarize = np.median if statistic == "median" else np.mean
+    algorithms = sorted({run.algorithm for run in runs}, key=natural_key)
+    found: dict[str, dict[str, list[FloatArray]]] = {}
+    for run, value in zip(runs, values, strict=True):
+        found.setdefault(run.instance, {}).setdefault(run.algorithm, []).append(value)
+    return {
+        instance: pd.DataFrame(
+            {algorithm: summarize(each, axis=0) for algorithm, each in found[instance].items()}, index=list(names)
+        ).T.reindex(algorithms)
+        for instance in sorted(found, key=natural_key)
+    }

@@ -1,0 +1,317 @@
+"""How central each test function of a suite is: the depth of its partial order among all of them, and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polarbear_plugins.checks import FloatArray, as_number, as_whole_number, short
+from polarbear_plugins.display.frames import pair_frame
+from polarbear_plugins.display.html import summary_table, text
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.partial_orders.order import PartialOrder
+from polarbear_plugins.partial_orders.sums import estimate_candidates, sample_sums, sum_over_sets, tail_weights
+from polarbear_plugins.partial_orders.witness import Orders
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MOST_SETS", "TOLERANCE", "CommonStructure", "SuiteDepth", "depth_changes", "measure_depth"]
+
+TOLERANCE = 1e-13
+MOST_SETS = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class CommonStructure:
+    """What some orders have in common.
+
+    Attributes
+    ----------
+    edges
+        Pairs (better, worse) in all of them.
+    non_edges
+        Pairs (one, other) such that the one is better than the other in none of them.
+    functions
+        Whose orders they are.
+    """
+
+    functions: tuple[str, ...]
+    edges: tuple[tuple[str, str], ...]
+    non_edges: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteDepth:
+    """Depths of the partial orders of a suite.  Made by :func:`measure_depth`.
+
+    Attributes
+    ----------
+    functions
+        Names of the test functions; of the orders asked for if others were.
+    orders
+        Their partial orders.
+    depths
+        Their union-free generic depths.
+    errors
+        Standard error of each depth; 0 if no sets were sampled.
+    bound
+        No depth is off by more than this because of sets that are too large to matter.
+    tested, generic
+        How many sets were looked at, and how many of them are union-free generic, by their size.
+    """
+
+    functions: tuple[str, ...]
+    orders: tuple[PartialOrder, ...]
+    depths: FloatArray
+    errors: FloatArray
+    bound: float
+    tested: Mapping[int, int] = field(default_factory=dict)
+    generic: Mapping[int, int] = field(default_factory=dict)
+
+    def ranking(self) -> list[str]:
+        """Test functions from the most central to the most outlying one; in the order given where depths are equal."""
+        return [self.functions[place] for place in np.argsort(-self.depths.round(12), kind="stable")]
+
+    def central(self) -> list[str]:
+        """Test functions of the greatest depth."""
+        return self._extreme(self.depths.max())
+
+    def outlying(self) -> list[str]:
+        """Test functions of the least depth."""
+        return self._extreme(self.depths.min())
+
+    def common(self, deepest: int) -> CommonStructure:
+        """Find what the orders of so many deepest test functions have in common."""
+        count = as_whole_number(deepest, "deepest", at_least=1)
+        if count > len(self.functions):
+            raise InvalidInputError(f"deepest: there are only {len(self.functions)} orders, got {count}.")
+        chosen = self.ranking()[:count]
+        names = self.orders[0].optimizers
+        relations = np.array([self.order(function).among(names).better for function in chosen])
+        none = ~(relations.any(axis=0) | np.eye(len(names), dtype=np.bool_))
+        edges, non_edges = (
+            tuple((names[i], names[j]) for i, j in np.argwhere(which)) for which in (relations.all(axis=0), none)
+        )
+        return CommonStructure(tuple(chosen), edges, non_edges)
+
+    def order(self, function: str) -> PartialOrder:
+        """Partial order of a test function."""
+        if function not in self.functions:
+            raise InvalidInputError(f"There is no test function {function!r}.")
+        return self.orders[self.functions.index(function)]
+
+    def dispersion(self) -> dict[str, float]:
+        """How the depths spread: a measure of the diversity of the suite for these optimizers.
+
+        Depths that are all low and close to each other mean that no order is well supported by the others.
+        Compare suites only for the same optimizers and about as many test functions: both change what is possible.
+        """
+        return {
+            "minimum": float(self.depths.min()),
+            "maximum": float(self.depths.max()),
+            "range": float(np.ptp(self.depths)),
+            "mean": float(self.depths.mean()),
+            "standard_deviation": float(self.depths.std()),
+            "distinct_orders": len(set(self.orders)),
+        }
+
+    def summary(self) -> pd.DataFrame:
+        """Table with a row for each test function, the most central first."""
+        import pandas as pd
+
+        frame = pd.DataFrame(
+            {
+                "depth": self.depths,
+                "error": self.errors,
+                "edges": [int(order.better.sum()) for order in self.orders],
+                "undominated": [
+                    ", ".join(np.array(order.optimizers)[~order.better.any(axis=0)]) for order in self.orders
+                ],
+            },
+            index=pd.Index(self.functions, name="function"),
+        )
+        return frame.loc[self.ranking()]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give depths and orders as a table in long form: a row for each test function and ordered pair.
+
+        Columns: ``function``, ``optimizer``, ``other``, ``better`` (whether the optimizer is), and the ``depth`` of the
+        function with its ``error``.
+        """
+        names = self.orders[0].optimizers
+        columns = {
+            "better": np.array([order.among(names).better for order in self.orders]),
+            "depth": self.depths[:, None, None],
+            "error": self.errors[:, None, None],
+        }
+        return pair_frame(names, "optimizer", "other", columns, function=self.functions)
+
+    def _repr_html_(self) -> str:
+        what = f"Depths of {len(self.functions)} test functions for {len(self.orders[0].optimizers)} optimizers"
+        return f"<p>{text(what)}</p>{summary_table(self.summary(), 'The most central first')}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return {
+            "optimizers": list(self.orders[0].optimizers),
+            "functions": [
+                {"function": name, "depth": float(depth), "error": float(error), "edges": order.edges()}
+                for name, depth, error, order in zip(self.functions, self.depths, self.errors, self.orders, strict=True)
+            ],
+            "central": self.central(),
+            "outlying": self.outlying(),
+            "dispersion": self.dispersion(),
+            "bound": self.bound,
+            "sets_tested": {str(size): number for size, number in self.tested.items()},
+            "sets_generic": {str(size): number for size, number in self.generic.items()},
+        }
+
+    def _extreme(self, depth: float) -> list[str]:
+        same = np.isclose(self.depths, depth, rtol=0, atol=1e-12)
+        return [name for name, chosen in zip(self.functions, same, strict=True) if chosen]
+
+
+def measure_depth(
+    orders: Iterable[PartialOrder] | Mapping[str, PartialOrder],
+    *,
+    of: Iterable[PartialOrder] | Mapping[str, PartialOrder] | None = None,
+    tolerance: float = TOLERANCE,
+    samples: int | None = None,
+    seed: int | None = None,
+    most_sets: int = MOST_SETS,
+) -> SuiteDepth:
+    """Union-free generic depth: the weighted share of union-free generic sets of observed orders around an order.
+
+    A set of orders is around an order that has all the edges that they have in common, and no edge that none of them
+    has.  It is union-free generic if some order lies within it, but within no part of it.  A set weighs the product of
+    the relative frequencies of its members.  Without any such set all depths are 0.
+
+    Parameters
+    ----------
+    orders
+        The observed orders, with the names of their test functions if it is a mapping; two or more, of the same
+        optimizers.
+    of
+        Other orders, of the same optimizers, whose depth is wanted instead.
+    tolerance
+        Sets so large that all of them together could change no depth by more than this are not looked at.
+    samples
+        Draw so many of the larger sets instead of looking at all; the result has standard errors.
+    seed
+        Of the draws.
+    most_sets
+        Refuse to begin if about more sets than this would have to be looked at; a million takes seconds.
+
+    Examples
+    --------
+    >>> edges = {"f1": [("a", "b")], "f2": [("a", "c")], "f3": [("b", "a"), ("a", "c")], "f4": [("a", "c")]}
+    >>> orders = {name: PartialOrder.from_edges("abc", pairs, close=True) for name, pairs in edges.items()}
+    >>> found = measure_depth(orders)
+    >>> found.central(), found.depths
+    (['f2', 'f4'], array([0.6, 1. , 0.6, 1. ]))
+    """
+    names, observed = _named(orders, "orders")
+    if len(observed) < 2:
+        raise InvalidInputError("Depth compares the orders of several test functions, got one. Add others.")
+    optimizers = observed[0].optimizers
+    wanted_names, wanted = (names, observed) if of is None else _named(of, "of", optimizers)
+    tolerance = as_number(tolerance, "tolerance")
+    if not 0 <= tolerance < 1:
+        raise InvalidInputError(f"tolerance: expected a number from 0 to below 1, got {tolerance:g}.")
+    most_sets = as_whole_number(most_sets, "most_sets", at_least=1)
+    # Orders with few edges first: then the witness of a set more often leads to one of the next larger set.
+    counts: dict[bytes, int] = {}
+    for order in sorted(observed, key=lambda order: order.better.sum()):
+        counts[order.better.tobytes()] = counts.get(order.better.tobytes(), 0) + 1
+    shape = len(optimizers), len(optimizers)
+    distinct = Orders(np.array([np.frombuffer(key, dtype=np.bool_).reshape(shape) for key in counts]))
+    weights = np.array(list(counts.values())) / len(observed)
+    asked, place = np.unique([order.better for order in wanted], axis=0, return_inverse=True)
+    queries, place = Orders(asked), place.reshape(-1)  # numpy 2.0 gives it more dimensions
+    # Orders that are no union-free generic pair are together in no larger set either (see ufg_sets), so the pairs alone
+    # tell whether there is anything, and give a lower bound of the total.
+    least = sum_over_sets(distinct, weights, queries, 2).total
+    tails = tail_weights(weights)
+    largest = max(2, int(np.argmax(tails <= tolerance * least)) - 1) if least > 0 else 2
+    if samples is not None:
+        samples = as_whole_number(samples, "samples", at_least=1)
+        sums = sample_sums(distinct, weights, queries, largest, samples, np.random.default_rng(seed))
+    else:
+        _check_feasible(distinct, largest, most_sets)
+        sums = sum_over_sets(distinct, weights, queries, largest)
+    depths = sums.around / sums.total if sums.total > 0 else np.zeros(len(asked))
+    bound = float(tails[largest + 1] / sums.total) if sums.total > 0 else 0.0
+    return SuiteDepth(wanted_names, wanted, depths[place], sums.errors[place], bound, sums.candidates, sums.generic)
+
+
+def depth_changes(
+    orders: Mapping[str, PartialOrder], optimizers: Iterable[str] | None = None, **options: Any
+) -> pd.DataFrame:
+    """How the depth of each test function changes when an optimizer leaves; or, read backwards, when it joins.
+
+    Parameters
+    ----------
+    optimizers
+        Which ones, each by itself; all by default.
+    options
+        Of :func:`measure_depth`.
+
+    Returns
+    -------
+    A row for each test function: its ``depth`` with all optimizers, and for each optimizer the depth without it minus
+    the depth with it.
+    """
+    import pandas as pd
+
+    everyone = measure_depth(orders, **options)
+    names = everyone.orders[0].optimizers
+    columns = {"depth": everyone.depths}
+    for optimizer in names if optimizers is None else optimizers:
+        if optimizer not in names:
+            raise InvalidInputError(f"{optimizer!r} is none of the optimizers {', '.join(names)}.")
+        others = [name for name in names if name != optimizer]
+        rest = {name: order.among(others) for name, order in zip(everyone.functions, everyone.orders, strict=True)}
+        columns[optimizer] = measure_depth(rest, **options).depths - everyone.depths
+    return pd.DataFrame(columns, index=pd.Index(everyone.functions, name="function"))
+
+
+def _named(
+    orders: Iterable[PartialOrder] | Mapping[str, PartialOrder], what: str, optimizers: tuple[str, ...] | None = None
+) -> tuple[tuple[str, ...], tuple[PartialOrder, ...]]:
+    """Names and orders, all with the optimizers in one sequence."""
+    if isinstance(orders, Mapping):
+        names, given = [str(name) for name in orders], list(orders.values())
+    elif isinstance(orders, Iterable):
+        given = list(orders)
+        names = [str(number) for number in range(len(given))]
+    else:
+        raise InvalidInputError(f"{what}: expected partial orders, got {short(orders)}.")
+    if not given:
+        raise InvalidInputError(f"{what}: expected partial orders, got none.")
+    for name, order in zip(names, given, strict=True):
+        if not isinstance(order, PartialOrder):
+            raise InvalidInputError(f"{what}, {name!r}: expected a PartialOrder, got {short(order)}.")
+        optimizers = order.optimizers if optimizers is None else optimizers
+        different = sorted(set(order.optimizers) ^ set(optimizers))
+        if different:
+            raise InvalidInputError(
+                f"{what}, {name!r}: all orders must be of the same optimizers, but not all have {different[0]!r}."
+            )
+    same = tuple(order if order.optimizers == optimizers else order.among(optimizers or ()) for order in given)
+    return tuple(names), same
+
+
+def _check_feasible(distinct: Orders, largest: int, most_sets: int) -> None:
+    if len(distinct) < 64 and 2 ** len(distinct) <= most_sets:
+        return
+    sets = estimate_candidates(distinct, largest, np.random.default_rng(0))
+    if sets > most_sets:
+        raise InvalidInputError(
+            f"The depth of {len(distinct)} distinct orders needs about {sets:.1e} sets, and more than {most_sets:.1e} "
+            "were not asked for. Draw some of them (samples=100_000), accept a tolerance (tolerance=1e-6), or raise "
+            "most_sets; a million sets takes seconds."
+        )

@@ -1,0 +1,200 @@
+"""Partial orders of optimizers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polarbear_plugins.checks import as_array, as_name, short
+from polarbear_plugins.display.frames import pair_frame
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.partial_orders.bits import MOST_ITEMS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["PartialOrder", "as_optimizers"]
+
+
+class PartialOrder:
+    """Which optimizers are better than which others on a test function.
+
+    Parameters
+    ----------
+    optimizers
+        Their names, at least two and at most 64.
+    better
+        ``better[i, j]``: optimizer i is better than optimizer j.  It must be transitive and free of cycles.
+
+    Examples
+    --------
+    >>> order = PartialOrder(["sgd", "adam", "momentum"], [[0, 0, 1], [0, 0, 1], [0, 0, 0]])
+    >>> order
+    PartialOrder(['sgd', 'adam', 'momentum'], sgd > momentum, adam > momentum)
+    """
+
+    __slots__ = ("better", "optimizers")
+
+    optimizers: tuple[str, ...]
+    better: NDArray[np.bool_]
+
+    def __init__(self, optimizers: Iterable[str | int], better: ArrayLike) -> None:
+        names = as_optimizers(optimizers)
+        given = as_array(better, "better")
+        if given.shape != (len(names), len(names)) or not np.isin(given, (0, 1)).all():
+            raise InvalidInputError(
+                f"A partial order of {len(names)} optimizers needs a matrix of {len(names)} x {len(names)} true or "
+                f"false values, got {short(better)}."
+            )
+        relation = given.astype(np.bool_)
+        _check_order(relation, names)
+        relation.flags.writeable = False
+        object.__setattr__(self, "optimizers", names)
+        object.__setattr__(self, "better", relation)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"A partial order cannot be changed; {name!r} is read-only.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PartialOrder, (self.optimizers, self.better)
+
+    @classmethod
+    def from_edges(
+        cls, optimizers: Iterable[str | int], edges: Iterable[tuple[str | int, str | int]], *, close: bool = False
+    ) -> PartialOrder:
+        """Partial order of pairs (better, worse).
+
+        Parameters
+        ----------
+        close
+            Add the pairs that follow from those given; without it they must all be there.
+
+        Examples
+        --------
+        >>> PartialOrder.from_edges("abc", [("a", "b"), ("b", "c")], close=True).edges()
+        [('a', 'b'), ('a', 'c'), ('b', 'c')]
+        """
+        names = as_optimizers(optimizers)
+        place = {name: number for number, name in enumerate(names)}
+        relation = np.zeros((len(names), len(names)), dtype=np.bool_)
+        for edge in edges:
+            ends = [as_name(name, "edges") for name in _pair(edge)]
+            for name in ends:
+                if name not in place:
+                    raise InvalidInputError(f"edges: {name!r} is none of the optimizers {', '.join(names)}.")
+            relation[place[ends[0]], place[ends[1]]] = True
+        return cls(names, _closed(relation) if close else relation)
+
+    def edges(self) -> list[tuple[str, str]]:
+        """All pairs (better, worse)."""
+        return [(self.optimizers[i], self.optimizers[j]) for i, j in zip(*np.nonzero(self.better), strict=True)]
+
+    def covers(self) -> list[tuple[str, str]]:
+        """Pairs (better, worse) with nobody in between, from which all others follow."""
+        return [(self.optimizers[i], self.optimizers[j]) for i, j in zip(*np.nonzero(self._direct()), strict=True)]
+
+    def _direct(self) -> NDArray[np.bool_]:
+        steps = self.better.astype(np.intp)
+        direct: NDArray[np.bool_] = self.better & ~(steps @ steps > 0)
+        return direct
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the order as a table in long form: a row for each ordered pair of optimizers.
+
+        Columns: ``optimizer``, ``other``, ``better`` (whether the optimizer is) and ``cover`` (whether nobody is in
+        between, too).
+        """
+        columns = {"better": self.better, "cover": self._direct()}
+        return pair_frame(self.optimizers, "optimizer", "other", columns)
+
+    def incomparable(self) -> list[tuple[str, str]]:
+        """Pairs of which neither is better."""
+        neither = np.triu(~(self.better | self.better.T), 1)
+        return [(self.optimizers[i], self.optimizers[j]) for i, j in zip(*np.nonzero(neither), strict=True)]
+
+    def reversed(self) -> PartialOrder:
+        """Exchange better and worse."""
+        return PartialOrder(self.optimizers, self.better.T)
+
+    def among(self, optimizers: Iterable[str | int]) -> PartialOrder:
+        """Keep only these optimizers, in this sequence."""
+        names = as_optimizers(optimizers)
+        unknown = [name for name in names if name not in self.optimizers]
+        if unknown:
+            raise InvalidInputError(
+                f"{unknown[0]!r} is none of the optimizers of the order, {', '.join(self.optimizers)}."
+            )
+        places = [self.optimizers.index(name) for name in names]
+        return PartialOrder(names, self.better[np.ix_(places, places)])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PartialOrder):
+            return NotImplemented
+        if self.optimizers == other.optimizers:
+            return np.array_equal(self.better, other.better)
+        return set(self.optimizers) == set(other.optimizers) and self == other.among(self.optimizers)
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.optimizers), frozenset(self.edges())))
+
+    def __repr__(self) -> str:
+        edges = ", ".join(f"{better} > {worse}" for better, worse in self.covers())
+        return f"PartialOrder({list(self.optimizers)}, {edges or 'all incomparable'})"
+
+
+def _pair(edge: object) -> Sequence[Any]:
+    if not isinstance(edge, list | tuple) or len(edge) != 2:
+        raise InvalidInputError(f"edges: expected pairs (better, worse), got {short(edge)}.")
+    return edge
+
+
+def as_optimizers(optimizers: Iterable[str | int]) -> tuple[str, ...]:
+    """Check the names of the optimizers of an order: distinct, at least two, and not too many."""
+    names = tuple(as_name(name, "optimizers") for name in optimizers)
+    if not 2 <= len(names) <= MOST_ITEMS:
+        raise InvalidInputError(
+            f"A partial order needs at least 2 and at most {MOST_ITEMS} optimizers, got {len(names)}."
+        )
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise InvalidInputError(f"The optimizer {twice!r} is there twice; a partial order has each once.")
+    return names
+
+
+def _closed(relation: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    closed = relation.copy()
+    for middle in range(len(closed)):
+        closed |= closed[:, middle, None] & closed[None, middle]
+    return closed
+
+
+def _check_order(relation: NDArray[np.bool_], names: Sequence[str]) -> None:
+    """Refuse cycles and what is not transitive, naming an example."""
+    closed = _closed(relation)
+    for start in np.flatnonzero(np.diagonal(closed))[:1]:
+        raise InvalidInputError(f"No partial order: it has the cycle {' > '.join(_cycle(relation, start, names))}.")
+    wrong = np.argwhere(closed & ~relation)
+    if wrong.size:
+        for i, k in wrong:
+            middle = np.flatnonzero(relation[i] & relation[:, k])
+            if middle.size:
+                raise InvalidInputError(
+                    f"No partial order: {names[i]} > {names[middle[0]]} and {names[middle[0]]} > {names[k]}, but not "
+                    f"{names[i]} > {names[k]}. PartialOrder.from_edges(..., close=True) adds what follows."
+                )
+
+
+def _cycle(relation: NDArray[np.bool_], start: int, names: Sequence[str]) -> list[str]:
+    """Names along a shortest cycle through an optimizer."""
+    paths, seen = [[start]], {start}
+    for path in paths:
+        for after in np.flatnonzero(relation[path[-1]]).tolist():
+            if after == start:
+                return [names[place] for place in [*path, start]]
+            if after not in seen:
+                seen.add(after)
+                paths.append([*path, after])
+    raise AssertionError("there is a cycle through the start")

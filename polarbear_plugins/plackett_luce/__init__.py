@@ -1,0 +1,1 @@
+"""The Plackett-Luce likelihood: its sufficient statistics, ties and pairs."""

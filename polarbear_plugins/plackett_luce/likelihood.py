@@ -1,0 +1,236 @@
+"""The Plackett-Luce likelihood, from subset statistics.
+
+The log-likelihood of a ranking is the sum of the utilities of its members minus the sum of log theta(S) over the sets S
+that each place was chosen from.  With the counts of those sets (:mod:`polarbear_plugins.plackett_luce.subsets`) the
+cost of a posterior hardly depends on the number of rankings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.plackett_luce.subsets import Statistics
+from polarbear_plugins.plackett_luce.ties import tie_gradient, tie_hessian, tie_value
+from polarbear_plugins.rankings.ranks import RankArray
+
+__all__ = ["LOWEST", "MANY_SETS", "Block", "Likelihood", "helmert", "scores"]
+
+# Utilities further below the best count as this far below in sums, which then never vanish.
+LOWEST = -300.0
+_MOST_PAIRS = 1 << 18
+# More sets than this are kept as truth values and worked on in parts of this many.  Up to 12 algorithms have fewer.
+MANY_SETS = 1 << 12
+
+
+@dataclass(frozen=True)
+class Block:
+    """Timepoints that share a list of sets; a timepoint with very many is alone, and they are worked on in parts."""
+
+    timepoints: slice
+    members: NDArray[Any]
+    counts: FloatArray
+
+    @property
+    def parts(self) -> list[slice]:
+        """Where to cut the list of sets."""
+        return [slice(start, start + MANY_SETS) for start in range(0, max(1, len(self.members)), MANY_SETS)]
+
+    def members_of(self, part: slice) -> FloatArray:
+        """Members of some sets, as numbers."""
+        return self.members[part].astype(np.float64, copy=False)
+
+    @cached_property
+    def pairs(self) -> FloatArray | None:
+        """``[set, algorithm * algorithm]``: who are in it together; not where that would be large."""
+        count, n = self.members.shape
+        if count * n * n > _MOST_PAIRS:
+            return None
+        pairs: FloatArray = (self.members[:, :, None] * self.members[:, None, :]).reshape(count, n * n)
+        return pairs
+
+
+class Likelihood:
+    """The log-likelihood of utilities, its gradient and its curvature, over all timepoints at once.
+
+    Parameters
+    ----------
+    statistics
+        What was observed.
+
+    Examples
+    --------
+    Two algorithms, one win: the probability of it is 1/2 at equal utilities.
+
+    >>> from polarbear_plugins.plackett_luce.subsets import statistics_of
+    >>> likelihood = Likelihood(statistics_of(np.array([[[1, 2]]], dtype=np.int16), np.array([1.0])))
+    >>> float(np.exp(likelihood.value(np.zeros((1, 2)))))
+    0.5
+    """
+
+    def __init__(self, statistics: Statistics) -> None:
+        self.wins = statistics.wins
+        self.ties = statistics.ties
+        self.blocks = _blocks(statistics)
+
+    def value(self, x: FloatArray) -> FloatArray:
+        """Log-likelihood at ``x[..., timepoint, algorithm]``, summed over the timepoints."""
+        value: FloatArray = self.values(x).sum(axis=-1)
+        return value
+
+    def values(self, x: FloatArray) -> FloatArray:
+        """Log-likelihood of each timepoint at ``x[..., timepoint, algorithm]``."""
+        shifted = x - x.max(axis=-1, keepdims=True)
+        theta = np.exp(np.maximum(shifted, LOWEST))
+        values: FloatArray = np.einsum("...tn,tn->...t", shifted, self.wins)
+        for block in self.blocks:
+            for part in block.parts:
+                sums = _set_sums(theta[..., block.timepoints, :], block.members_of(part))
+                logs = np.einsum("...ts,ts->...t", np.log(sums, out=sums), block.counts[:, part])
+                values[..., block.timepoints] -= logs
+        for tie in self.ties:
+            for t in np.flatnonzero(tie.counts):
+                values[..., t] -= tie.counts[t] * tie_value(shifted[..., t, :], tie.block, tie.rest)
+        return values
+
+    def gradient(self, x: FloatArray) -> FloatArray:
+        """Gradient at ``x[..., timepoint, algorithm]``, of the same shape."""
+        shifted = x - x.max(axis=-1, keepdims=True)
+        theta = np.exp(np.maximum(shifted, LOWEST))
+        gradient: FloatArray = np.empty_like(theta)
+        for block in self.blocks:
+            here = theta[..., block.timepoints, :]
+            pulls = np.zeros((here[..., 0].size, here.shape[-1]))
+            for part in block.parts:
+                members = block.members_of(part)
+                sums = _set_sums(here, members)
+                np.divide(block.counts[:, part], sums, out=sums)
+                pulls += sums.reshape(len(pulls), len(members)) @ members
+            gradient[..., block.timepoints, :] = -here * pulls.reshape(here.shape)
+        gradient += self.wins
+        for tie in self.ties:
+            for t in np.flatnonzero(tie.counts):
+                gradient[..., t, :] -= tie.counts[t] * tie_gradient(shifted[..., t, :], tie.block, tie.rest)
+        return gradient
+
+    def information(self, x: FloatArray) -> FloatArray:
+        """Negative second derivative at ``x[timepoint, algorithm]``, ``[timepoint, algorithm, algorithm]``."""
+        shifted = x - x.max(axis=-1, keepdims=True)
+        theta = np.exp(np.maximum(shifted, LOWEST))
+        timepoints, n = x.shape
+        information = np.empty((timepoints, n, n))
+        for block in self.blocks:
+            here = theta[block.timepoints]
+            squares, pulls = np.zeros((len(here), n, n)), np.zeros_like(here)
+            for part in block.parts:
+                members = block.members_of(part)
+                sums = here @ members.T
+                first = block.counts[:, part] / sums
+                squares += _weighted_squares(block.pairs, members, first / sums)
+                pulls += first @ members
+            information[block.timepoints] = -squares * here[:, :, None] * here[:, None, :]
+            information[block.timepoints, range(n), range(n)] += here * pulls
+        for tie in self.ties:
+            for t in np.flatnonzero(tie.counts):
+                information[t] += tie.counts[t] * tie_hessian(shifted[t], tie.block, tie.rest)
+        return information
+
+
+def _set_sums(theta: FloatArray, members: FloatArray) -> FloatArray:
+    """Ratings of sets, ``[..., timepoint, set]``, by one matrix product."""
+    sums = theta.reshape(-1, theta.shape[-1]) @ members.T
+    return sums.reshape(*theta.shape[:-1], len(members))
+
+
+def _weighted_squares(pairs: FloatArray | None, members: FloatArray, weights: FloatArray) -> FloatArray:
+    """Sum over sets of weight times the outer product of their members, ``[timepoint, algorithm, algorithm]``."""
+    n = members.shape[1]
+    if pairs is not None:
+        return (weights @ pairs).reshape(len(weights), n, n)
+    squares: FloatArray = np.stack([(members.T * row) @ members for row in weights])
+    return squares
+
+
+def _blocks(statistics: Statistics) -> list[Block]:
+    """Join neighbouring timepoints as long as their sets are mostly the same: fewer and larger products."""
+    blocks: list[Block] = []
+    start = 0
+    if statistics.timepoints == 1:
+        return [_alone(0, *statistics.sets[0])]
+    # Very many sets are not looked through for those of the neighbours, which are as many and hardly the same.
+    many = [counts.size > MANY_SETS for _, counts in statistics.sets]
+    keys = [
+        [] if large else [row.tobytes() for row in members.astype(bool)]
+        for large, (members, _) in zip(many, statistics.sets, strict=True)
+    ]
+    while start < statistics.timepoints:
+        if many[start]:
+            blocks.append(_alone(start, *statistics.sets[start]))
+            start += 1
+            continue
+        union = dict.fromkeys(keys[start])
+        stop, used = start + 1, len(union)
+        while stop < statistics.timepoints and not many[stop]:
+            more = union | dict.fromkeys(keys[stop])
+            if len(more) * (stop + 1 - start) > 2 * (used + len(keys[stop])) + 64:
+                break
+            union, used, stop = more, used + len(keys[stop]), stop + 1
+        position = {key: place for place, key in enumerate(union)}
+        members = np.zeros((len(union), statistics.algorithms))
+        counts = np.zeros((stop - start, len(union)))
+        for t in range(start, stop):
+            places = [position[key] for key in keys[t]]
+            members[places] = statistics.sets[t][0]
+            np.add.at(counts[t - start], places, statistics.sets[t][1])  # the prior may repeat a set
+        blocks.append(Block(slice(start, stop), members, counts))
+        start = stop
+    return blocks
+
+
+def _alone(timepoint: int, members: NDArray[Any], counts: FloatArray) -> Block:
+    few = counts.size <= MANY_SETS
+    return Block(
+        slice(timepoint, timepoint + 1), members.astype(np.float64, copy=False) if few else members, counts[None]
+    )
+
+
+def scores(ranks: RankArray, x: FloatArray) -> FloatArray:
+    """Gradient of the log-likelihood of every single ranking, ``[row, timepoint, algorithm]``.
+
+    Parts of a tie are taken at their mean rating, which is exact without ties.
+    """
+    theta = np.exp(np.maximum(x - x.max(axis=-1, keepdims=True), LOWEST))
+    gradient = np.zeros(ranks.shape)
+    for place in range(1, ranks.shape[-1] + 1):
+        block, rest = ranks == place, ranks > place
+        size = np.count_nonzero(block, axis=-1)
+        if not size.any():
+            continue
+        tied, worse = np.einsum("rta,ta->rt", block, theta), np.einsum("rta,ta->rt", rest, theta)
+        for chosen in range(1, int(size.max()) + 1):
+            share = np.where(size >= chosen, chosen / np.maximum(size, 1), 0.0)
+            inverse = np.zeros_like(share)
+            np.divide(1.0, worse + share * tied, out=inverse, where=share > 0)
+            gradient -= (block * share[..., None] + rest) * inverse[..., None] * theta
+        gradient += block
+    return gradient
+
+
+def helmert(n: int) -> FloatArray:
+    """Matrix ``[n, n - 1]`` with orthonormal columns that each sum to zero.
+
+    >>> helmert(2)
+    array([[ 0.70710678],
+           [-0.70710678]])
+    """
+    k = np.arange(1, n)
+    above = np.arange(n)[:, None] < k
+    matrix = np.where(above, 1.0, 0.0)
+    matrix[k, k - 1] = -k
+    scaled: FloatArray = matrix / np.sqrt(k * (k + 1.0))
+    return scaled

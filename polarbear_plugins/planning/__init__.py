@@ -1,0 +1,1 @@
+"""Planning experiments: sample sizes, power, repetitions and paired tests."""

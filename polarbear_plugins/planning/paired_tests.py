@@ -1,0 +1,261 @@
+"""Paired tests on differences over instances: test, interval, effect, and whether the assumptions hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear_plugins.checks import FloatArray, as_vector, as_whole_number
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.planning.sample_size import PairedTest, as_choice, as_probability
+
+__all__ = ["Comparison", "Direction", "Normality", "compare_pairs", "corrected", "judge_differences", "normality_of"]
+
+Direction = Literal["two-sided", "less", "greater"]
+
+_RESAMPLES = 999
+_EXACT_RANKS = 200  # instances up to which the null distribution of signed ranks is computed exactly
+_SHAPIRO = (3, 5000)  # numbers of values that the test of Shapiro and Wilk takes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Normality:
+    """How far differences are from a normal distribution.
+
+    Attributes
+    ----------
+    p
+        Of the test of Shapiro and Wilk; ``None`` for fewer than 3 or more than 5,000 values.
+    correlation
+        Of the differences with normal quantiles: how straight their quantile plot is.
+    mean_correlation
+        The same for bootstrapped means, on whose normality the t test rests (Algorithm 3); no test, since resamples
+        can be made as many as one likes.
+    """
+
+    p: float | None
+    correlation: float
+    mean_correlation: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What a paired test says about two algorithms; differences are the second minus the first.
+
+    Attributes
+    ----------
+    estimate
+        Mean difference (t), pseudomedian (wilcoxon) or median (sign).
+    low, high
+        Its two-sided interval; with several comparisons all intervals hold at once (Bonferroni).
+    effect
+        Mean difference in standard deviations; ``None`` if the differences do not vary.
+    p, p_corrected
+        Of the test, as it is and after Holm's correction; ``None`` if there can be no test.
+    significant
+        Whether ``p_corrected`` is at most ``alpha``.
+    note
+        What else there is to know.
+    """
+
+    one: str
+    other: str
+    test: PairedTest
+    instances: int
+    estimate: float
+    low: float
+    high: float
+    effect: float | None
+    p: float | None
+    p_corrected: float | None = None
+    significant: bool = False
+    normality: Normality | None = None
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as JSON data."""
+        return asdict(self)
+
+
+def compare_pairs(
+    differences: dict[tuple[str, str], FloatArray],
+    test: PairedTest = "t",
+    alternative: Direction = "two-sided",
+    alpha: float = 0.05,
+    seed: int = 0,
+) -> tuple[Comparison, ...]:
+    """Test the differences of each pair over the instances, with Holm's correction for their number.
+
+    Parameters
+    ----------
+    alternative
+        ``"two-sided"``; ``"less"``: the second algorithm has the lower values; ``"greater"``: the higher.
+
+    Examples
+    --------
+    >>> [found] = compare_pairs({("csa", "msr"): np.array([0.3, 0.1, 0.4, 0.1, 0.5])})
+    >>> f"{found.estimate:.2f} ({found.low:.2f} to {found.high:.2f}), p = {found.p:.3f}"
+    '0.28 (0.06 to 0.50), p = 0.025'
+    """
+    level = as_probability(alpha, "alpha") / max(len(differences), 1)
+    tested = [
+        judge_differences(sample, test, alternative, level, names=pair, seed=seed)
+        for pair, sample in differences.items()
+    ]
+    # A pair that cannot be tested still counts as one.
+    adjusted = corrected([1.0 if found.p is None else found.p for found in tested])
+    return tuple(
+        found if found.p is None else replace(found, p_corrected=p, significant=p <= alpha)
+        for found, p in zip(tested, adjusted, strict=True)
+    )
+
+
+def judge_differences(
+    differences: ArrayLike,
+    test: PairedTest = "t",
+    alternative: Direction = "two-sided",
+    alpha: float = 0.05,
+    *,
+    names: tuple[str, str] = ("first", "second"),
+    seed: int = 0,
+) -> Comparison:
+    """Test whether the differences of two algorithms over instances are off zero; parameters as above."""
+    as_choice(test, PairedTest, "test")
+    as_choice(alternative, Direction, "alternative")
+    as_probability(alpha, "alpha")
+    sample = as_vector(differences, f"differences of {names[0]!r} and {names[1]!r}")
+    if sample.size < 2 or not np.isfinite(sample).all():
+        raise InvalidInputError(
+            f"differences of {names[0]!r} and {names[1]!r}: expected at least two finite numbers, one an instance, got "
+            f"{sample.size}{'' if np.isfinite(sample).all() else ', not all finite'}."
+        )
+    deviation = float(sample.std(ddof=1))
+    constant = bool(np.ptp(sample) <= 1e-12 * np.abs(sample).max())
+    p, notes = None, []
+    if not sample.any():
+        notes.append("no difference on any instance: nothing to test")
+    elif constant and test == "t":
+        notes.append("the same difference on every instance: a t test needs variation, the sign test does not")
+    else:
+        p = _p_value(sample, test, alternative)
+    estimate, low, high, reached = _interval(sample, test, alpha)
+    if not reached:
+        notes.append(f"too few instances for an interval of {1 - alpha:.4g}: it spans all differences")
+    return Comparison(
+        one=names[0],
+        other=names[1],
+        test=test,
+        instances=sample.size,
+        estimate=estimate,
+        low=low,
+        high=high,
+        effect=None if constant else float(sample.mean()) / deviation,
+        p=p,
+        p_corrected=p,
+        significant=p is not None and p <= alpha,
+        normality=None if constant else normality_of(sample, seed),
+        note="; ".join(notes),
+    )
+
+
+def corrected(p_values: Sequence[float]) -> list[float]:
+    """Holm's correction: p values that may be compared with alpha all at once.
+
+    >>> corrected([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    adjusted, most = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(order):
+        most = max(most, min(1.0, (len(p_values) - rank) * p_values[place]))
+        adjusted[place] = most
+    return adjusted
+
+
+def normality_of(values: ArrayLike, seed: int = 0) -> Normality:
+    """Check normality of a sample, and of its mean by bootstrap.
+
+    >>> normality_of([1.0, 2.0, 3.0, 4.0, 5.0]).p > 0.5
+    True
+    """
+    from scipy.stats import shapiro
+
+    sample = as_vector(values, "values")
+    if sample.size < 2 or np.ptp(sample) == 0:
+        raise InvalidInputError("values: normality needs at least two values that differ.")
+    rng = np.random.default_rng(as_whole_number(seed, "seed", at_least=0))
+    means = sample[rng.integers(sample.size, size=(_RESAMPLES, sample.size))].mean(axis=1)
+    low, high = _SHAPIRO
+    return Normality(
+        p=float(shapiro(sample).pvalue) if low <= sample.size <= high else None,
+        correlation=_straightness(sample),
+        mean_correlation=_straightness(means),
+    )
+
+
+def _straightness(values: FloatArray) -> float:
+    """Correlation of ordered values with the normal quantiles at (k - 3/8) / (n + 1/4)."""
+    from scipy.special import ndtri
+
+    quantiles = ndtri((np.arange(1, values.size + 1) - 0.375) / (values.size + 0.25))
+    return float(np.corrcoef(np.sort(values), quantiles)[0, 1])
+
+
+def _p_value(sample: FloatArray, test: PairedTest, alternative: Direction) -> float:
+    from scipy import stats
+
+    if test == "t":
+        return float(stats.ttest_1samp(sample, 0.0, alternative=alternative).pvalue)
+    if test == "sign":
+        wins, losses = int((sample > 0).sum()), int((sample < 0).sum())
+        return float(stats.binomtest(wins, wins + losses, alternative=alternative).pvalue)
+    away = sample[sample != 0]  # as Wilcoxon does; scipy would go to the normal approximation because of the zeros
+    exact = np.unique(np.abs(away)).size == away.size <= _EXACT_RANKS
+    found = stats.wilcoxon(
+        away, alternative=alternative, method="exact" if exact else "approx", correction=True, axis=None
+    )
+    return float(found.pvalue)
+
+
+def _interval(sample: FloatArray, test: PairedTest, alpha: float) -> tuple[float, float, float, bool]:
+    """Estimate, both ends of its interval, and whether it has the wanted level."""
+    if test == "t":
+        from scipy.special import stdtrit
+
+        half = stdtrit(sample.size - 1, 1 - alpha / 2) * sample.std(ddof=1) / math.sqrt(sample.size)
+        return float(sample.mean()), float(sample.mean() - half), float(sample.mean() + half), True
+    if test == "sign":
+        from scipy.stats import binom
+
+        ordered, cut = np.sort(sample), int(binom.ppf(alpha / 2, sample.size, 0.5))
+    else:
+        ordered, cut = _walsh_averages(sample), _signed_rank_quantile(alpha / 2, sample.size)
+    kept = max(cut, 1)
+    return float(np.median(ordered)), float(ordered[kept - 1]), float(ordered[-kept]), cut > 0
+
+
+def _walsh_averages(sample: FloatArray) -> FloatArray:
+    """Means of all pairs, each value with itself included, in order: their median is the pseudomedian."""
+    one, other = np.triu_indices(sample.size)
+    averages: FloatArray = np.sort((sample[one] + sample[other]) / 2)
+    return averages
+
+
+def _signed_rank_quantile(probability: float, instances: int) -> int:
+    """Smallest sum of positive ranks that is not exceeded with at least that probability, if signs are coin tosses."""
+    total = instances * (instances + 1) // 2
+    if instances > _EXACT_RANKS:
+        from scipy.special import ndtri
+
+        return math.floor(total / 2 + ndtri(probability) * math.sqrt(total * (2 * instances + 1) / 12))
+    chances = np.zeros(total + 1)
+    chances[0] = 1.0
+    for rank in range(1, instances + 1):
+        chances[rank:] = (chances[rank:] + chances[:-rank]) / 2
+        chances[:rank] /= 2
+    return int(np.searchsorted(np.cumsum(chances), probability))

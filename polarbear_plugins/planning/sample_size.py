@@ -1,0 +1,257 @@
+"""How many instances a comparison of mean performance needs, before anything has run.
+
+The classical side of planning, after Campelo and Takahashi: instances are the independent observations, a paired test
+on their differences decides, and its power for the smallest effect that matters says how many of them to take.
+Effects are standardized: a mean difference divided by the standard deviation of the differences over instances.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear_plugins.checks import FloatArray, as_number, as_vector, as_whole_number
+from polarbear_plugins.errors import InvalidInputError
+
+__all__ = [
+    "EFFICIENCY",
+    "Alternative",
+    "PairedTest",
+    "as_choice",
+    "as_probability",
+    "detectable_effect",
+    "number_of_instances",
+    "power_curve",
+    "power_of",
+    "standardized_effect",
+]
+
+PairedTest = Literal["t", "wilcoxon", "sign"]
+Alternative = Literal["two-sided", "one-sided"]
+Choice = TypeVar("Choice", bound=str)
+
+#: What an instance is worth to a test, in instances of the t test: the cautious values of equation 26.
+EFFICIENCY: dict[str, float] = {"t": 1.0, "wilcoxon": 0.86, "sign": 0.637}
+
+_MOST_INSTANCES = 10**9  # past any experiment, and where the quantiles lose their digits
+_LARGEST_EFFECT = 1e3
+
+
+def number_of_instances(
+    effect: float,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    test: PairedTest = "t",
+    alternative: Alternative = "two-sided",
+    *,
+    comparisons: int = 1,
+) -> int:
+    """Fewest instances with which a paired test finds an effect with the wanted power.
+
+    Parameters
+    ----------
+    effect
+        The smallest effect that matters, in standard deviations of the differences; its sign does not count.
+    power
+        Probability of finding an effect of that size.
+    alpha
+        Probability of finding one where there is none.
+    test
+        ``"t"``, ``"wilcoxon"`` (signed ranks) or ``"sign"``.  The latter two take 1/0.86 and 1/0.637 times as many as
+        the t test.
+    alternative
+        ``"two-sided"`` or ``"one-sided"``.
+    comparisons
+        How many pairs are tested; each gets its part of ``alpha``, which is what the first step of Holm's correction
+        asks for.
+
+    Examples
+    --------
+    >>> number_of_instances(0.5), number_of_instances(0.5, test="wilcoxon"), number_of_instances(0.5, test="sign")
+    (34, 40, 54)
+    """
+    size = _as_effect(effect)
+    wanted, level = as_probability(power, "power"), _level(alpha, comparisons)
+    sides, efficiency = _sides(alternative), _efficiency(test)
+    if size == 0:
+        raise InvalidInputError(
+            "effect: no number of instances tells an effect of 0 from none. Give the smallest effect that matters, "
+            "such as 0.5 standard deviations."
+        )
+    if wanted <= level:
+        raise InvalidInputError(f"power: expected more than alpha ({level:g}), which a test has without any effect.")
+    low, high = 1, 2
+    while _t_power(high, size, level, sides) < wanted:
+        low, high = high, min(2 * high, _MOST_INSTANCES)
+        if low == high:
+            raise InvalidInputError(f"effect: {size:g} needs more than {_MOST_INSTANCES:,} instances.")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _t_power(middle, size, level, sides) >= wanted else (middle, high)
+    return math.ceil(high / efficiency - 1e-9)
+
+
+def power_of(
+    instances: int,
+    effect: float,
+    alpha: float = 0.05,
+    test: PairedTest = "t",
+    alternative: Alternative = "two-sided",
+    *,
+    comparisons: int = 1,
+) -> float:
+    """Probability that a paired test on so many instances finds an effect; parameters as above.
+
+    >>> round(power_of(34, 0.5), 3)
+    0.808
+    """
+    worth = _worth(instances, test)
+    return _t_power(worth, _as_effect(effect), _level(alpha, comparisons), _sides(alternative))
+
+
+def detectable_effect(
+    instances: int,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    test: PairedTest = "t",
+    alternative: Alternative = "two-sided",
+    *,
+    comparisons: int = 1,
+) -> float:
+    """Smallest effect that a paired test on so many instances finds with the wanted power; parameters as above.
+
+    >>> round(detectable_effect(200, alternative="one-sided"), 2)
+    0.18
+    """
+    from scipy.optimize import brentq
+
+    worth = _worth(instances, test)
+    wanted, level, sides = as_probability(power, "power"), _level(alpha, comparisons), _sides(alternative)
+    if wanted <= level:
+        raise InvalidInputError(f"power: expected more than alpha ({level:g}), which a test has without any effect.")
+    high = 1.0
+    while _t_power(worth, high, level, sides) < wanted:
+        high *= 2
+        if high > _LARGEST_EFFECT:
+            raise InvalidInputError(
+                f"{instances} instances find no effect of up to {_LARGEST_EFFECT:g} standard deviations with power "
+                f"{wanted:g}. Take more instances, or ask for less."
+            )
+    return float(brentq(lambda size: _t_power(worth, size, level, sides) - wanted, 0.0, high, xtol=1e-12, rtol=1e-12))
+
+
+def power_curve(
+    instances: int,
+    alpha: float = 0.05,
+    test: PairedTest = "t",
+    alternative: Alternative = "two-sided",
+    *,
+    effects: ArrayLike | None = None,
+    comparisons: int = 1,
+) -> tuple[FloatArray, FloatArray]:
+    """Effects, and the power for each of them with so many instances.
+
+    Parameters
+    ----------
+    effects
+        Which ones; by default 101 from 0 to what is found with power 0.999.
+
+    Examples
+    --------
+    >>> effects, powers = power_curve(200, alternative="one-sided", effects=[0, 0.1, 0.2])
+    >>> powers.round(2)
+    array([0.05, 0.41, 0.88])
+    """
+    if effects is None:
+        high = detectable_effect(instances, 0.999, alpha, test, alternative, comparisons=comparisons)
+        sizes: FloatArray = np.linspace(0.0, high, 101)
+    else:
+        sizes = as_vector(effects, "effects")
+    powers = [power_of(instances, size, alpha, test, alternative, comparisons=comparisons) for size in sizes]
+    return sizes, np.array(powers)
+
+
+def standardized_effect(difference: float, deviation: float, error: float = 0.0) -> float:
+    """Effect of a mean difference, from its two sources of variation (equation 25).
+
+    Parameters
+    ----------
+    difference
+        Mean difference that matters, in the units of the measure, or as a share for percent differences.
+    deviation
+        Standard deviation of the true differences over instances.
+    error
+        Standard error with which the difference on one instance is known; repetitions make it smaller.
+
+    Examples
+    --------
+    >>> round(standardized_effect(0.05, 0.1), 3), round(standardized_effect(0.05, 0.1, error=0.05), 3)
+    (0.5, 0.447)
+    """
+    spread = math.hypot(as_number(deviation, "deviation"), as_number(error, "error"))
+    if deviation < 0 or error < 0 or spread == 0:
+        raise InvalidInputError(
+            f"deviation and error: expected numbers that are not negative and not both 0, got {deviation:g} and "
+            f"{error:g}. Without any variation one instance is enough."
+        )
+    return as_number(difference, "difference") / spread
+
+
+def as_probability(value: object, what: str) -> float:
+    """Check a probability strictly between 0 and 1."""
+    number = as_number(value, what)
+    if not 0 < number < 1:
+        hint = " No finite number of instances is sure to find an effect." if what == "power" and number == 1 else ""
+        raise InvalidInputError(f"{what}: expected a probability between 0 and 1, both excluded, got {number:g}.{hint}")
+    return number
+
+
+def as_choice(value: Choice, choices: object, what: str) -> Choice:
+    """Check one of the names of a ``Literal``."""
+    names = get_args(choices)
+    if value not in names:
+        known = ", ".join(f'"{name}"' for name in names)
+        raise InvalidInputError(f"{what}: expected one of {known}, got {value!r}.")
+    return value
+
+
+def _t_power(instances: int, effect: float, level: float, sides: int) -> float:
+    """Power of the paired t test: equation 22, both tails of a two-sided test included."""
+    from scipy.special import nctdtr, stdtrit
+
+    freedom, shift = instances - 1, effect * math.sqrt(instances)
+    if freedom < 1:
+        return 0.0
+    critical = stdtrit(freedom, 1 - level / sides)
+    # scipy's series gives nan where the probability is far below 1e-15.
+    power = 1 - np.nan_to_num(nctdtr(freedom, shift, critical))
+    if sides == 2:
+        power += np.nan_to_num(nctdtr(freedom, shift, -critical))
+    return float(power)
+
+
+def _worth(instances: int, test: PairedTest) -> int:
+    """Instances of a t test that so many are worth; the inverse of rounding up in :func:`number_of_instances`."""
+    return math.floor(as_whole_number(instances, "instances", at_least=2) * _efficiency(test) + 1e-9)
+
+
+def _efficiency(test: PairedTest) -> float:
+    return EFFICIENCY[as_choice(test, PairedTest, "test")]
+
+
+def _sides(alternative: Alternative) -> int:
+    return 2 if as_choice(alternative, Alternative, "alternative") == "two-sided" else 1
+
+
+def _level(alpha: float, comparisons: int) -> float:
+    return as_probability(alpha, "alpha") / as_whole_number(comparisons, "comparisons", at_least=1)
+
+
+def _as_effect(effect: float) -> float:
+    size = abs(as_number(effect, "effect"))
+    if size > _LARGEST_EFFECT:
+        raise InvalidInputError(f"effect: expected at most {_LARGEST_EFFECT:g} standard deviations, got {size:g}.")
+    return size

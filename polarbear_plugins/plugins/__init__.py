@@ -1,0 +1,1 @@
+"""Hook specifications, the plugin manager, and the two plugins that need nothing else."""

@@ -1,0 +1,221 @@
+"""Finding plugins, and asking them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import inspect
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pluggy
+
+from polarbear_plugins.errors import InvalidInputError, PluginWarning, UnknownNameError
+from polarbear_plugins.plugins import hookspecs
+from polarbear_plugins.plugins.hookspecs import PROJECT
+from polarbear_plugins.problems.protocols import Algorithm, Suite, as_portfolio
+from polarbear_plugins.trajectories.trajectory import Trajectory
+
+__all__ = ["FailedPlugin", "InstalledPlugin", "Plugins", "load_plugins", "read_trajectories"]
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledPlugin:
+    """A plugin that was loaded, and what it says about each hook that it implements."""
+
+    name: str
+    module: str
+    distribution: str
+    hooks: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedPlugin:
+    """A plugin that could not be loaded, and why."""
+
+    name: str
+    module: str
+    distribution: str
+    reason: str
+
+
+class Plugins:
+    """Loaded plugins.  Made by :func:`load_plugins`; tests and notebooks may :meth:`register` their own."""
+
+    def __init__(self) -> None:
+        self.manager = pluggy.PluginManager(PROJECT)
+        self.manager.add_hookspecs(hookspecs)
+        self._installed: list[InstalledPlugin] = []
+        self._failed: list[FailedPlugin] = []
+
+    @property
+    def installed(self) -> tuple[InstalledPlugin, ...]:
+        """Plugins that work, by name."""
+        return tuple(sorted(self._installed, key=lambda plugin: plugin.name))
+
+    @property
+    def failed(self) -> tuple[FailedPlugin, ...]:
+        """Plugins that could not be loaded, by name."""
+        return tuple(sorted(self._failed, key=lambda plugin: plugin.name))
+
+    def register(self, plugin: object, name: str, *, distribution: str = "", module: str | None = None) -> None:
+        """Add a plugin: any object with hook implementations.
+
+        :raises InvalidInputError: it implements no hook, a hook that does not exist, or one with wrong arguments; or
+            it, or its name, is registered already.
+        """
+        if self.manager.is_registered(plugin):
+            raise InvalidInputError(f"plugin {name!r}: it is already registered as {self.manager.get_name(plugin)!r}.")
+        if self.manager.has_plugin(name):
+            raise InvalidInputError(f"plugin {name!r}: another one is already registered under that name.")
+        try:
+            self.manager.register(plugin, name)
+            self.manager.check_pending()
+        except (pluggy.PluginValidationError, ValueError) as problem:
+            if self.manager.is_registered(plugin):
+                self.manager.unregister(plugin)
+            # What an unknown hook leaves behind is no hook of ours.
+            for hook in [hook for hook in vars(self.manager.hook) if not hasattr(hookspecs, hook)]:
+                if not hook.startswith("_"):
+                    delattr(self.manager.hook, hook)
+            raise InvalidInputError(f"plugin {name!r}: {' '.join(str(problem).split())}") from None
+        hooks = {
+            caller.name: _first_line(implementation.function)
+            for caller in self.manager.get_hookcallers(plugin) or []
+            for implementation in caller.get_hookimpls()
+            if implementation.plugin is plugin
+        }
+        if not hooks:
+            self.manager.unregister(plugin)
+            raise InvalidInputError(
+                f"plugin {name!r} implements no hook. Mark its functions with @polarbear_plugins.hookimpl."
+            )
+        self._installed.append(InstalledPlugin(name, module or _module_of(plugin), distribution, hooks))
+
+    def load(self, entry_point: importlib.metadata.EntryPoint) -> None:
+        """Load and register what an entry point names; a failure is kept in ``failed`` and warned about."""
+        origin = entry_point.dist
+        distribution = f"{origin.name} {origin.version}" if origin else ""
+        try:
+            self.register(entry_point.load(), entry_point.name, distribution=distribution, module=entry_point.value)
+        # Whatever a foreign module does on import, an exit included, is its own failure and nobody else's.
+        except (Exception, SystemExit) as problem:
+            reason = str(problem) if isinstance(problem, InvalidInputError) else f"{type(problem).__name__}: {problem}"
+            self._failed.append(FailedPlugin(entry_point.name, entry_point.value, distribution, reason))
+            whose = f" of {distribution}" if distribution else ""
+            warnings.warn(
+                f"The plugin {entry_point.name!r}{whose} could not be loaded ({reason}). The others were.",
+                PluginWarning,
+                stacklevel=3,
+            )
+
+    def read_trajectories(self, source: object, /, **options: object) -> Iterable[Trajectory]:
+        """Ask the adapters for the trajectories in a source; see :func:`polarbear_plugins.read_trajectories`."""
+        result = self.manager.hook.polarbear_read_trajectories(source=source, options=options)
+        found: Iterable[Trajectory] = self._known(result, "polarbear_read_trajectories", "source", source)
+        return found
+
+    def suite(self, name: str, /, **options: object) -> Suite:
+        """Make the suite of a registered name."""
+        result = self.manager.hook.polarbear_suite(name=name, options=options)
+        suite: Suite = self._known(result, "polarbear_suite", "suite", name)
+        return suite
+
+    def portfolio(self, name: str, /, **options: object) -> tuple[Algorithm, ...]:
+        """Make the algorithms of a registered name."""
+        result = self.manager.hook.polarbear_portfolio(name=name, options=options)
+        algorithms: Sequence[Algorithm] = self._known(result, "polarbear_portfolio", "portfolio", name)
+        return as_portfolio(algorithms)
+
+    def executor(self, address: str, /, **options: object) -> Executor:
+        """Connect to the executor at an address."""
+        result = self.manager.hook.polarbear_executor(address=address, options=options)
+        executor: Executor = self._known(result, "polarbear_executor", "executor", address)
+        return executor
+
+    def _known(self, result: Any, hook: str, what: str, asked_for: object) -> Any:
+        """Return the result of a first-result hook, or say who was asked and what they know."""
+        if result is not None:
+            return result
+        asked = [f"{plugin.name} ({plugin.hooks[hook]})" for plugin in self.installed if hook in plugin.hooks]
+        if isinstance(asked_for, str | Path):
+            text = str(asked_for)
+            name = repr(text if len(text) <= 300 else f"{text[:140]}...{text[-140:]}")
+            name += " (there is no such file)" if what == "source" and _is_missing_file(text) else ""
+        else:
+            name = f"of type {type(asked_for).__name__}"
+        raise UnknownNameError(
+            f"No plugin knows the {what} {name}. "
+            f"Asked: {'; '.join(asked) or 'nobody, since no plugin provides any'}."
+            + (f" Could not be asked: {', '.join(plugin.name for plugin in self.failed)}." if self._failed else "")
+        )
+
+
+def load_plugins(entry_points: Iterable[importlib.metadata.EntryPoint] | None = None) -> Plugins:
+    """Load every installed plugin.
+
+    A plugin that cannot be loaded is a :class:`PluginWarning` and an entry in ``failed``; the others are loaded.
+
+    Parameters
+    ----------
+    entry_points
+        What to load; by default everything announced under the entry point group ``polarbear``.
+
+    Examples
+    --------
+    >>> "table" in [plugin.name for plugin in load_plugins().installed]
+    True
+    """
+    plugins = Plugins()
+    if entry_points is None:
+        entry_points = importlib.metadata.entry_points(group=PROJECT)
+    for entry_point in sorted(entry_points, key=lambda entry_point: (entry_point.name, entry_point.value)):
+        plugins.load(entry_point)
+    return plugins
+
+
+def read_trajectories(source: object, /, *, plugins: Plugins | None = None, **options: object) -> Iterable[Trajectory]:
+    """Trajectories from a file, a folder, a data frame, a study: whatever an installed adapter reads.
+
+    Parameters
+    ----------
+    source
+        A path, a URL, a pandas DataFrame, an object that an adapter knows.
+    plugins
+        Whom to ask; by default all that are installed.
+    options
+        What the adapter of the source takes.  For tables: ``columns``, ``maximize``, ``horizon``.
+
+    Raises
+    ------
+    UnknownNameError
+        No adapter recognises the source; the message names those that were asked and what they accept.
+    SourceError
+        The source is damaged; the message names the place.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"algorithm": ["csa", "csa"], "instance": 1, "time": [1, 5], "value": [3.0, 2.5]})
+    >>> list(read_trajectories(frame))
+    [Trajectory(algorithm='csa', instance='1', seed=0, 2 steps to 2.5 at time 5, watched until 5)]
+    """
+    return (plugins or load_plugins()).read_trajectories(source, **options)
+
+
+def _is_missing_file(path: str) -> bool:
+    try:
+        return "://" not in path and not Path(path).exists()
+    except (OSError, ValueError):  # no file can have such a name
+        return True
+
+
+def _first_line(function: object) -> str:
+    return (inspect.getdoc(function) or "says nothing about itself").partition("\n")[0].rstrip(".")
+
+
+def _module_of(plugin: object) -> str:
+    return str(getattr(plugin, "__name__", type(plugin).__qualname__))

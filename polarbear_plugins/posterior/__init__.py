@@ -1,0 +1,1 @@
+"""The posterior of the ratings, and who is better than whom under it."""

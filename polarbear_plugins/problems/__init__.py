@@ -1,0 +1,1 @@
+"""What algorithms run on: problems, suites, configuration spaces."""

@@ -1,0 +1,1 @@
+"""The race: its settings, its rules and its result.  Nothing here runs an algorithm."""

@@ -1,0 +1,206 @@
+"""A race whose runs are started by others, one at a time, and end in any order.
+
+Who asks hands over everything that is known, and gets back where the race stands: the same data give the same answer in
+every process.  Nothing is kept but a cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.posterior.posterior import Posterior
+from polarbear_plugins.racing.result import check_inference, infer
+from polarbear_plugins.racing.rules import decide, enter, plan
+from polarbear_plugins.racing.settings import RaceSettings
+from polarbear_plugins.racing.state import Order, RaceState, StopReason, start_race
+from polarbear_plugins.rankings.table import RankingTable
+from polarbear_plugins.trajectories.timepoints import as_timepoints
+
+__all__ = ["AsynchronousRace", "Cells", "Progress", "table_of"]
+
+# For each algorithm and instance the finished runs: the best value at each timepoint, minimised.
+Cells = Mapping[tuple[str, str], Sequence[FloatArray]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Progress:
+    """Where a race stands.
+
+    Attributes
+    ----------
+    round
+        Number of the round that is under way.
+    state, posterior
+        After the last round that is over; ``None`` before there is one.
+    orders
+        Runs of the round under way that are not finished yet; in them ``instance`` is a place in the list of instances.
+    newcomers
+        How many newcomers the race waits for before it goes on.
+    over
+        Why the race is over, if it is.
+    """
+
+    round: int
+    state: RaceState | None
+    posterior: Posterior | None
+    orders: tuple[Order, ...] = ()
+    newcomers: int = 0
+    over: StopReason | None = None
+
+    def ahead(self, instances: int, newcomers: Sequence[str] = ()) -> Iterator[tuple[str, int]]:
+        """Cells that later rounds will probably ask for: who is not settled, on one instance after another."""
+        names = list(newcomers)
+        if self.state is not None:
+            resolved = self.state.resolved
+            names = [name for place, name in enumerate(self.state.algorithms) if not resolved[:, place].all()] + names
+        return ((name, place) for place in range(instances) for name in dict.fromkeys(names))
+
+
+class AsynchronousRace:
+    """The rules of a race for runs that end in any order.
+
+    Parameters
+    ----------
+    settings
+        As for :func:`polarbear_plugins.race`; they need a seed.
+    room
+        How many algorithms shall be in the race: whenever there are fewer, newcomers are asked for, also when all pairs
+        are settled.  ``None``: the race is over when all pairs are settled.
+
+    Examples
+    --------
+    >>> race = AsynchronousRace(RaceSettings(seed=1, batch_size=1, batch_min=1), [1.0])
+    >>> race.progress({}, ["f1", "f2"], {1: ["a", "b"]}).orders
+    (Order(algorithm='a', instance=0, until=1.0), Order(algorithm='b', instance=0, until=1.0))
+    >>> race.progress({("b", "f1"): [np.array([3.0])]}, ["f1", "f2"], {1: ["a", "b"]}).orders
+    (Order(algorithm='a', instance=0, until=1.0),)
+    """
+
+    def __init__(self, settings: RaceSettings, timepoints: ArrayLike, room: int | None = None) -> None:
+        if settings.seed is None:
+            raise InvalidInputError("An asynchronous race needs settings with a seed.")
+        check_inference(settings)
+        self.settings = settings
+        self.timepoints = as_timepoints(timepoints)
+        self.room = room
+        self._decided: dict[bytes, tuple[RaceState, Posterior]] = {}
+
+    def progress(self, cells: Cells, instances: Sequence[str], entrants: Mapping[int, Sequence[str]]) -> Progress:
+        """Tell where the race stands.
+
+        Parameters
+        ----------
+        cells
+            All finished runs.
+        instances
+            Their names, in the order in which the race draws them.
+        entrants
+            The algorithms that enter at the beginning of each round; the first round needs at least two.
+        """
+        state: RaceState | None = None
+        posterior: Posterior | None = None
+        asked: dict[tuple[str, str], None] = {}
+        key = b""
+        for number in itertools.count(1):
+            state = self._entered(state, entrants.get(number, ()))
+            if state is None:
+                here = len(entrants.get(1, ()))
+                return Progress(round=1, state=None, posterior=None, newcomers=max((self.room or 2) - here, 2 - here))
+            planned = plan(state, len(instances))
+            settled = planned.over in ("resolved", "instances")
+            if planned.over and (self.room is None or not settled):
+                return Progress(round=number, state=state, posterior=posterior, over=planned.over)
+            wanted = 0 if self.room is None else max(self.room - len(state.pareto_set), int(settled))
+            if wanted > 0 and not self._catching_up(state, planned.orders):
+                return Progress(round=number, state=state, posterior=posterior, newcomers=wanted)
+            missing = tuple(o for o in planned.orders if not cells.get((o.algorithm, instances[o.instance])))
+            if missing:
+                return Progress(round=number, state=state, posterior=posterior, orders=missing)
+            done = [(order.algorithm, instances[order.instance]) for order in planned.orders]
+            asked |= dict.fromkeys(done)
+            key = _digest(key, entrants.get(number, ()), {cell: cells[cell] for cell in done})
+            if key not in self._decided:
+                self._decided[key] = self._decide(state, cells, asked, instances, planned.cost)
+            state, posterior = self._decided[key]
+        raise AssertionError  # a count has no end
+
+    def _entered(self, state: RaceState | None, names: Sequence[str]) -> RaceState | None:
+        if state is None:
+            if len(names) < max(self.room or 2, 2):
+                return None
+            return start_race(names, self.timepoints, self.settings)
+        for name in names:
+            state = enter(state, name)
+        return state
+
+    @staticmethod
+    def _catching_up(state: RaceState, orders: Collection[Order]) -> bool:
+        """Tell whether the next runs are those of earlier newcomers, who come first."""
+        return bool(orders) and all(order.instance < len(state.table) for order in orders)
+
+    def _decide(
+        self, state: RaceState, cells: Cells, asked: Collection[tuple[str, str]], instances: Sequence[str], cost: float
+    ) -> tuple[RaceState, Posterior]:
+        last = max(instances.index(instance) for _, instance in asked)
+        drawn = instances[: last + 1]
+        observed = replace(
+            state,
+            table=table_of(state.algorithms, self.timepoints, cells, asked, drawn, repeat=False),
+            cost=state.cost + cost,
+        )
+        repeated = table_of(state.algorithms, self.timepoints, cells, asked, drawn)
+        posterior = infer(replace(observed, table=repeated), len(state.rounds) + 1)
+        return decide(observed, posterior), posterior
+
+
+def _digest(before: bytes, names: Sequence[str], runs: Mapping[tuple[str, str], Sequence[FloatArray]]) -> bytes:
+    """Fingerprint of everything that a round depends on: the rounds before, who entered, and its runs."""
+    digest = hashlib.sha256(before)
+    digest.update(repr(tuple(names)).encode())
+    for cell, values in runs.items():
+        digest.update(repr((cell, len(values))).encode())
+        for run in values:
+            digest.update(run.tobytes())
+    return digest.digest()
+
+
+def table_of(
+    algorithms: Sequence[str],
+    timepoints: FloatArray,
+    cells: Cells,
+    asked: Collection[tuple[str, str]] | Callable[[tuple[str, str]], bool],
+    instances: Sequence[str],
+    *,
+    repeat: bool = True,
+) -> RankingTable:
+    """Rank the finished runs of the cells that were asked for, instance after instance.
+
+    Several runs of an algorithm on an instance are repetitions that share the weight of the instance; without
+    ``repeat`` only the first counts.
+    """
+    rows: list[FloatArray] = []
+    names: list[str] = []
+    for instance in instances:
+        runs = [
+            list(cells.get((name, instance), ()))
+            if (asked((name, instance)) if callable(asked) else (name, instance) in asked)
+            else []
+            for name in algorithms
+        ]
+        for repetition in range(max(map(len, runs)) if repeat else 1):
+            row = np.full((timepoints.size, len(algorithms)), np.nan)
+            for column, values in enumerate(runs):
+                if values:
+                    row[:, column] = values[repetition % len(values)]
+            rows.append(row)
+            names.append(instance)
+    table = RankingTable(algorithms, timepoints)
+    return table.extended(np.stack(rows), names) if rows else table

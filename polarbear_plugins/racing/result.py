@@ -1,0 +1,424 @@
+"""The result of a race, or of an analysis of existing data as if it were one."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polarbear_plugins.checks import FloatArray, as_number, parse_json, short
+from polarbear_plugins.display.html import text
+from polarbear_plugins.environment import installed_versions
+from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.inference.fitting import find_engine, fit, make_prior
+from polarbear_plugins.posterior.posterior import Posterior, read_arrays, write_arrays
+from polarbear_plugins.posterior.relations import Relations, compare
+from polarbear_plugins.priors import TemporalPrior
+from polarbear_plugins.problems.protocols import Identity
+from polarbear_plugins.racing.forecast import Outlook, outlook
+from polarbear_plugins.racing.records import check_about, check_rounds, round_from_json
+from polarbear_plugins.racing.result_tables import ResultTable, table_of_result
+from polarbear_plugins.racing.rules import decide
+from polarbear_plugins.racing.settings import RaceSettings, derived_seed
+from polarbear_plugins.racing.state import Elimination, RaceState, Round, StopReason, start_race
+from polarbear_plugins.rankings.table import RankingTable
+from polarbear_plugins.trajectories.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Failure", "RaceResult", "analyze", "check_inference", "infer"]
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that failed for good and counts as having found nothing."""
+
+    algorithm: str
+    instance: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class RaceResult:
+    """What a race found.  Made by :func:`polarbear_plugins.race`, :func:`polarbear_plugins.resume` and ``analyze``.
+
+    Attributes
+    ----------
+    state
+        The race after its last round: the rankings, what is settled, who is out.
+    stopped
+        Why it ended: ``resolved``, ``max_rounds``, ``max_cost``, ``instances`` (no more of them), ``inference`` (no
+        posterior good enough to decide on), ``interrupted``, or ``analyzed`` for existing data.
+    failures
+        Runs that failed for good.
+    about
+        Where it came from: portfolio and suite, or sources; ``version`` of this package and ``versions`` of Python and
+        the packages that were installed when it was made; ``resumed_with``, if it went on with other ones.
+    identities
+        What it takes to build the instances again, in the order of the table; empty for existing data.
+    """
+
+    state: RaceState
+    stopped: StopReason | str
+    _posterior: Posterior | None
+    failures: tuple[Failure, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
+    identities: tuple[Identity, ...] = ()
+    reopen: Callable[..., Any] | None = None
+
+    @property
+    def posterior(self) -> Posterior:
+        """Posterior of the ratings after the last round."""
+        if self._posterior is None:
+            raise InvalidInputError("The race ended before its first round was over: there is no posterior yet.")
+        return self._posterior
+
+    @property
+    def relations(self) -> Relations:
+        """Probabilities of dominance and equivalence after the last round."""
+        return compare(self.posterior, self.settings.epsilon)
+
+    @property
+    def settings(self) -> RaceSettings:
+        """Settings of the race, its seed included."""
+        return self.state.settings
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """All algorithms, in the order of their entry."""
+        return self.state.algorithms
+
+    @property
+    def timepoints(self) -> FloatArray:
+        """The grid."""
+        return self.state.timepoints
+
+    @property
+    def pareto_set(self) -> tuple[str, ...]:
+        """Algorithms that are not eliminated: each may be the right one for some preference over time."""
+        return self.state.pareto_set
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """One record a round."""
+        return self.state.rounds
+
+    @property
+    def eliminations(self) -> tuple[Elimination, ...]:
+        """Who was eliminated, when, by whom, and how surely."""
+        return self.state.eliminations
+
+    @property
+    def resolved(self) -> bool:
+        """Whether every pair is settled."""
+        return bool(self.state.resolved.all())
+
+    @property
+    def open_pairs(self) -> tuple[tuple[str, str, tuple[float, ...]], ...]:
+        """Pairs that are not settled, and the timepoints at which they are not."""
+        names, grid = self.algorithms, self.timepoints
+        return tuple(
+            (names[i], names[j], tuple(grid[~self.state.resolved[:, i, j]].tolist()))
+            for i, j in np.argwhere(np.triu(~self.state.resolved.all(axis=0), 1))
+        )
+
+    @property
+    def cost(self) -> float:
+        """What was spent, in units of the time axis summed over all runs."""
+        return self.state.cost
+
+    @property
+    def full_cost(self) -> float:
+        """What it costs to run every algorithm until the last timepoint on as many instances."""
+        return self.state.full_cost
+
+    def outlook(self, simulations: int | None = None, seed: int = 0) -> Outlook:
+        """Forecast how many more instances would likely settle the open pairs, by simulating how the race goes on."""
+        return outlook(self.state, self.posterior, simulations, seed)
+
+    def enter(self, algorithm: Any, **options: Any) -> RaceResult:
+        """Let a newcomer in and race on: it catches up on the instances drawn so far first.
+
+        Parameters
+        ----------
+        algorithm
+            An Algorithm, or ``{name: run}`` with one function.
+        options
+            Like those of :func:`polarbear_plugins.race`: ``workers``, ``executor``, ``run_timeout``, ...
+        """
+        if self.reopen is None:
+            raise InvalidInputError(
+                "Only the result of a race can be entered: this one was loaded from a file or analyzed. "
+                "resume() a journal first."
+            )
+        entered: RaceResult = self.reopen(algorithm, **options)
+        return entered
+
+    def trajectories(self) -> Iterator[Trajectory]:
+        """Give the runs again, as far as they are known: their best values at the timepoints."""
+        table, grid = self.state.table, self.timepoints
+        names = table.instances
+        values: FloatArray = table.values  # noqa: PD011 - no data frame
+        for row, (instance, repetition) in enumerate(zip(table.instance_index, table.repetition_index, strict=True)):
+            for column, algorithm in enumerate(self.algorithms):
+                best = values[row, :, column]
+                watched = int(np.count_nonzero(~np.isnan(best)))
+                if watched:
+                    yield Trajectory(
+                        algorithm=algorithm,
+                        instance=names[instance],
+                        seed=int(repetition),
+                        times=grid[:watched],
+                        best=best[:watched],
+                        horizon=float(grid[watched - 1]),
+                        incumbent=True,  # the data may have been such
+                    )
+
+    def summary(self) -> pd.DataFrame:
+        """Tabulate the algorithms: in or out, because of whom, on how many instances, at what cost."""
+        import pandas as pd
+
+        out = {elimination.algorithm: elimination for elimination in self.eliminations}
+        seen = ~np.isnan(self.state.table.values)
+        failed = [failure.algorithm for failure in self.failures]
+        rows = []
+        for place, name in enumerate(self.algorithms):
+            elimination = out.get(name)
+            watched = seen[:, :, place].sum(axis=1)
+            rows.append(
+                {
+                    "status": "in" if elimination is None else "out",
+                    "round": None if elimination is None else elimination.round,
+                    "by": None if elimination is None else elimination.by,
+                    "probability": None if elimination is None else elimination.probability,
+                    "instances": np.unique(self.state.table.instance_index[watched > 0]).size,
+                    "cost": float(self.timepoints[watched[watched > 0] - 1].sum()),
+                    "failed": failed.count(name),
+                }
+            )
+        frame = pd.DataFrame(rows, index=pd.Index(self.algorithms, name="algorithm"))
+        return frame.astype({"round": "Int64", "probability": "Float64"})
+
+    def to_pandas(self, what: ResultTable = "algorithms") -> pd.DataFrame:
+        """Give a part of the result as a table in long form.
+
+        The rankings, the draws and the relations are ``result.state.table.to_pandas()``,
+        ``result.posterior.to_pandas()`` and ``result.relations.to_pandas()``.
+
+        Parameters
+        ----------
+        what
+            ``"algorithms"``
+                ``algorithm``, ``status`` (in or out), ``round``, ``by``, ``probability``, ``instances``, ``cost``,
+                ``failed``: as :meth:`summary`.
+            ``"rounds"``
+                ``round``, ``batch``, ``instances`` and ``cost`` so far, ``eliminated`` in the round, ``left``,
+                ``settled_pairs``, ``resolved_share``, ``good``, ``next_batch``.
+            ``"eliminations"``
+                ``round``, ``algorithm``, ``by``, ``probability``.
+            ``"rivals"``
+                ``round``, ``algorithm``, ``rival``, ``probability``: how likely its strongest rival dominates it.
+            ``"open_pairs"``
+                ``algorithm``, ``other``, ``timepoint``: what is not settled where.
+            ``"failures"``
+                ``algorithm``, ``instance``, ``reason``.
+        """
+        return table_of_result(self, what)
+
+    def to_json(self) -> str:
+        """Give everything but the draws as JSON text."""
+        data: dict[str, Any] = {
+            "format": _FORMAT,
+            "about": {"version": version("polarbear-plugins"), **self.about},
+            "settings": self.settings.to_json(),
+            "stopped": self.stopped,
+            "resolved": self.resolved,
+            "algorithms": list(self.algorithms),
+            "timepoints": self.timepoints.tolist(),
+            "pareto_set": list(self.pareto_set),
+            "eliminations": [asdict(elimination) for elimination in self.eliminations],
+            "instances": list(self.state.table.instances),
+            "cost": self.cost,
+            "full_cost": self.full_cost,
+            "rounds": [asdict(finished) for finished in self.rounds],
+            "open_pairs": [{"pair": [one, other], "timepoints": list(times)} for one, other, times in self.open_pairs],
+            "failures": [asdict(failure) for failure in self.failures],
+        }
+        if self._posterior is not None:
+            relations = self.relations
+            data["ratings"] = self.posterior.ratings.mean(axis=0).tolist()
+            data["relations"] = {
+                "p_better": relations.p_better.tolist(),
+                "p_equivalent": relations.p_equivalent.tolist(),
+                "p_anytime": relations.p_anytime.tolist() if relations.joint else None,
+            }
+            # The shape of weights that nothing fits is inf, which JSON does not have.
+            data["diagnostics"] = {
+                name: None if isinstance(value, float) and not math.isfinite(value) else value
+                for name, value in asdict(self.posterior.diagnostics).items()
+            }
+        return json.dumps(data, allow_nan=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything but the draws as JSON data."""
+        data: dict[str, Any] = json.loads(self.to_json())
+        return data
+
+    def save(self, path: str | Path) -> Path:
+        """Write the result, draws included, to a file (numpy's ``.npz``, without pickle); returns its path."""
+        algorithms, timepoints, repetitions, tolerance, values, instances, weights = self.state.table.parts()
+        about = {
+            "format": _FORMAT,
+            "about": dict(self.about),
+            "settings": self.settings.to_json(),
+            "stopped": self.stopped,
+            "algorithms": algorithms,
+            "repetitions": repetitions,
+            "tolerance": tolerance,
+            "instances": instances,
+            "rounds": [asdict(finished) for finished in self.rounds],
+            "failures": [asdict(failure) for failure in self.failures],
+            "newcomers": self.state.newcomers,
+            "cost": self.cost,
+            "identities": [identity.to_json() for identity in self.identities],
+        }
+        table = {"values": values, "weights": weights, "timepoints": timepoints, "resolved": self.state.resolved}
+        posterior = {} if self._posterior is None else self._posterior.arrays()
+        return write_arrays(
+            path,
+            {
+                "result": np.array(json.dumps(about)),
+                **table,
+                **{f"posterior_{name}": array for name, array in posterior.items()},
+            },
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> RaceResult:
+        """Read a result that :meth:`save` wrote."""
+        return read_arrays(path, "a saved result", _result_from_arrays)
+
+    def report(self, path: str | Path, **options: Any) -> Path:
+        """Write one HTML file that tells everything found; ``options`` as for ``report.write_report``."""
+        from polarbear_plugins.report import write_report
+
+        return write_report(self, path, **options)
+
+    def _repr_html_(self) -> str:
+        from polarbear_plugins.report.words import conclusion, result_table
+
+        says = text(conclusion(self))
+        return f"<p>{says}</p>" if not self.rounds else f"<p>{says}</p>{result_table(self)}"
+
+    def __repr__(self) -> str:
+        rounds, instances = len(self.rounds), len(self.state.table.instances)
+        return (
+            f"RaceResult({len(self.pareto_set)} of {len(self.algorithms)} algorithms in the Pareto set "
+            f"({', '.join(self.pareto_set)}), {rounds} round{'s' * (rounds != 1)}, "
+            f"{instances} instance{'s' * (instances != 1)}, stopped: {self.stopped})"
+        )
+
+
+def infer(state: RaceState, number: int) -> Posterior:
+    """Posterior in the round of that number; depends on the data, the settings and the number alone."""
+    settings = state.settings
+    if settings.seed is None:
+        raise InvalidInputError("infer: the settings need a seed.")
+    return fit(
+        state.table,
+        settings.prior,
+        settings.engine,
+        settings.draws,
+        derived_seed(settings.seed, "inference", number),
+        settings.dependence,
+        engine_options=settings.engine_options,
+        **settings.prior_options,
+    )
+
+
+def analyze(
+    table: RankingTable, settings: RaceSettings | None = None, about: Mapping[str, Any] | None = None
+) -> RaceResult:
+    """Treat existing data as a race that has run: posterior, relations, Pareto set and what is still open.
+
+    Examples
+    --------
+    >>> table = RankingTable.from_values([[[1.0, 2.0]]] * 20, algorithms=["csa", "msr"], timepoints=[10])
+    >>> analyze(table, RaceSettings(seed=1)).pareto_set
+    ('csa',)
+    """
+    settings = settings or RaceSettings()
+    if settings.seed is None:
+        settings = replace(settings, seed=0)
+    check_inference(settings)
+    empty = start_race(table.algorithms, table.timepoints, settings)
+    watched = (~np.isnan(table.values)).sum(axis=1)
+    cost = float(np.concatenate(([0.0], table.timepoints))[watched].sum())
+    state = replace(empty, table=table, cost=cost)
+    posterior = infer(state, 1)
+    made_with = {"version": version("polarbear-plugins"), "versions": installed_versions(settings.engine)}
+    return RaceResult(
+        state=decide(state, posterior), stopped="analyzed", _posterior=posterior, about={**made_with, **(about or {})}
+    )
+
+
+def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
+    data = parse_json(str(arrays["result"]))
+    if data["format"] != _FORMAT:
+        raise SourceError(f"the result has the format {short(data['format'])}; this version reads {_FORMAT}.")
+    table = RankingTable.from_parts(
+        data["algorithms"],
+        arrays["timepoints"],
+        data["repetitions"],
+        data["tolerance"],
+        arrays["values"],
+        data["instances"],
+        arrays["weights"],
+    )
+    rounds = tuple(round_from_json(finished) for finished in data["rounds"])
+    check_rounds(rounds, table.algorithms)
+    if not ((table.weights >= 0) & (table.weights <= 1e100)).all():  # sums of larger ones are no numbers
+        raise ValueError("weights: expected numbers from 0 to 1e100")
+    resolved = np.asarray(arrays["resolved"])
+    if resolved.dtype != bool or resolved.shape != (table.timepoints.size, *[len(table.algorithms)] * 2):
+        raise ValueError(f"resolved: expected true or false for all pairs, got {resolved.dtype} {resolved.shape}")
+    check_about(data["about"])
+    settings = RaceSettings.from_json(data["settings"])
+    prefix = "posterior_"
+    stored = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
+    return RaceResult(
+        state=RaceState(
+            settings=settings,
+            table=table,
+            resolved=resolved,
+            rounds=rounds,
+            batch=rounds[-1].next_batch if rounds else settings.batch_size,
+            cost=as_number(data["cost"], "cost"),
+            newcomers=tuple(map(str, data["newcomers"])),
+        ),
+        stopped=str(data["stopped"]),
+        _posterior=Posterior.from_arrays(stored) if stored else None,
+        failures=tuple(Failure(**{key: str(text) for key, text in failure.items()}) for failure in data["failures"]),
+        about=data["about"],
+        identities=tuple(Identity.from_json(text) for text in data["identities"]),
+    )
+
+
+def check_inference(settings: RaceSettings) -> None:
+    """Refuse unknown priors, and joint elimination without a joint posterior, before anything has run."""
+    prior = make_prior(settings.prior, settings.prior_options)
+    if settings.elimination == "joint" and not isinstance(prior, TemporalPrior):
+        raise InvalidInputError(
+            f'elimination="joint" needs a joint posterior over time, and prior {prior.name!r} has none. Use a temporal '
+            'prior (bspline, hsgp, gp, sparse-gp, random-walk) or elimination="pointwise".'
+        )
+    find_engine(settings.engine)

@@ -1,0 +1,124 @@
+"""What a result holds, as tables in long form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from polarbear_plugins.display.frames import categories
+from polarbear_plugins.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from polarbear_plugins.racing.result import RaceResult
+
+__all__ = ["ResultTable", "table_of_result"]
+
+ResultTable: TypeAlias = Literal["algorithms", "rounds", "eliminations", "rivals", "open_pairs", "failures"]
+
+
+def table_of_result(result: RaceResult, what: ResultTable) -> pd.DataFrame:
+    """Give one of the tables that a result holds; see ``RaceResult.to_pandas``."""
+    makers: dict[ResultTable, Callable[[RaceResult], pd.DataFrame]] = {
+        "algorithms": _algorithms,
+        "rounds": _rounds,
+        "eliminations": _eliminations,
+        "rivals": _rivals,
+        "open_pairs": _open_pairs,
+        "failures": _failures,
+    }
+    if what not in makers:
+        known = ", ".join(f'"{name}"' for name in get_args(ResultTable))
+        raise InvalidInputError(f"to_pandas: expected one of {known}, got {what!r}.")
+    return makers[what](result)
+
+
+def _algorithms(result: RaceResult) -> pd.DataFrame:
+    frame = result.summary().reset_index()
+    for column in ("algorithm", "by"):
+        frame[column] = _names(result, list(frame[column]))
+    return frame
+
+
+def _rounds(result: RaceResult) -> pd.DataFrame:
+    rows = [
+        (
+            finished.number,
+            finished.batch,
+            finished.instances,
+            finished.cost,
+            len(finished.eliminations),
+            # Everyone in the race has a rival, unless alone; newcomers are not counted before they enter.
+            max(1, len(finished.rivals) - len(finished.eliminations)),
+            len(finished.resolved),
+            finished.resolved_share,
+            finished.good,
+            finished.next_batch,
+        )
+        for finished in result.rounds
+    ]
+    return _frame(
+        rows,
+        round="int64",
+        batch="int64",
+        instances="int64",
+        cost="float64",
+        eliminated="int64",
+        left="int64",
+        settled_pairs="int64",
+        resolved_share="float64",
+        good="bool",
+        next_batch="int64",
+    )
+
+
+def _eliminations(result: RaceResult) -> pd.DataFrame:
+    rows = [(out.round, out.algorithm, out.by, out.probability) for out in result.eliminations]
+    frame = _frame(rows, round="int64", algorithm="object", by="object", probability="float64")
+    for column in ("algorithm", "by"):
+        frame[column] = _names(result, list(frame[column]))
+    return frame
+
+
+def _rivals(result: RaceResult) -> pd.DataFrame:
+    rows = [
+        (finished.number, name, rival, probability)
+        for finished in result.rounds
+        for name, (rival, probability) in finished.rivals.items()
+    ]
+    frame = _frame(rows, round="int64", algorithm="object", rival="object", probability="float64")
+    for column in ("algorithm", "rival"):
+        frame[column] = _names(result, list(frame[column]))
+    return frame
+
+
+def _open_pairs(result: RaceResult) -> pd.DataFrame:
+    rows = [(one, other, time) for one, other, times in result.open_pairs for time in times]
+    frame = _frame(rows, algorithm="object", other="object", timepoint="float64")
+    for column in ("algorithm", "other"):
+        frame[column] = _names(result, list(frame[column]))
+    return frame
+
+
+def _failures(result: RaceResult) -> pd.DataFrame:
+    rows = [(failure.algorithm, failure.instance, failure.reason) for failure in result.failures]
+    frame = _frame(rows, algorithm="object", instance="str", reason="str")
+    frame["algorithm"] = _names(result, list(frame["algorithm"]))
+    return frame
+
+
+def _frame(rows: Sequence[tuple[object, ...]], **kinds: str) -> pd.DataFrame:
+    """Make a table with the same kinds of columns whether or not it has rows."""
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=list(kinds)).astype(kinds)
+
+
+def _names(result: RaceResult, names: list[object]) -> Any:
+    """Algorithms as categories; what is no algorithm, such as the missing rival of one that is in, is missing."""
+    place = {name: number for number, name in enumerate(result.algorithms)}
+    codes = [place.get(name, -1) if isinstance(name, str) else -1 for name in names]
+    return categories(np.array(codes, dtype=np.intp), result.algorithms)

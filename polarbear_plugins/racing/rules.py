@@ -1,0 +1,254 @@
+"""The race as a pure state machine: ``plan``, ``observe``, ``decide``.
+
+Nothing here runs an algorithm, reads a clock or touches a file; :mod:`polarbear_plugins.experiments.races` does.  A
+state never changes; each step returns the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polarbear_plugins.checks import FloatArray, as_name
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.posterior.posterior import Posterior
+from polarbear_plugins.posterior.relations import Relations, compare
+from polarbear_plugins.racing.settings import RaceSettings
+from polarbear_plugins.racing.state import BoolArray, Elimination, Order, Plan, RaceState, Round
+from polarbear_plugins.rankings.table import RankingTable
+from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
+
+__all__ = ["crossing", "decide", "dominance", "enter", "next_batch", "observe", "plan", "settled"]
+
+# A posterior that is not good enough decides nothing; after so many in a row more data will not mend it.
+_POOR_ROUNDS = 5
+Count: TypeAlias = int | NDArray[np.int_]
+
+
+def plan(state: RaceState, available: int | None = None) -> Plan:
+    """Say which algorithm to run on which instance until which timepoint.
+
+    Parameters
+    ----------
+    available
+        How many instances there are in all; ``None`` if there is no end to them.
+    """
+    settings, drawn = state.settings, len(state.table)
+    if state.resolved.all():
+        return Plan((), "resolved")
+    if settings.max_rounds is not None and len(state.rounds) >= settings.max_rounds:
+        return Plan((), "max_rounds")
+    if len(state.rounds) >= _POOR_ROUNDS and not any(done.good for done in state.rounds[-_POOR_ROUNDS:]):
+        return Plan((), "inference")
+    budget = np.inf if settings.max_cost is None else settings.max_cost - state.cost
+    catching_up = _catch_up(state)
+    if catching_up:
+        spent = np.cumsum([order.until for order in catching_up])
+        affordable = tuple(order for order, total in zip(catching_up, spent, strict=True) if total <= budget)
+        return Plan(affordable, None if affordable else "max_cost")
+    batch = state.batch if available is None else min(state.batch, available - drawn)
+    if batch <= 0:
+        return Plan((), "instances")
+    last = _last_unresolved(state)
+    running = [(name, float(state.timepoints[place])) for name, place in last.items()]
+    batch = int(min(batch, budget // sum(until for _, until in running)))
+    if batch <= 0:
+        return Plan((), "max_cost")
+    return Plan(
+        tuple(Order(name, place, until) for place in range(drawn, drawn + batch) for name, until in running),
+    )
+
+
+def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
+    """Take the runs of a round, in the order of the plan.  New instances get the next places."""
+    table = state.table
+    places = {name: place for place, name in enumerate(table.instances)}
+    columns = {name: column for column, name in enumerate(table.algorithms)}
+    known = len(table)
+    values: dict[int, FloatArray] = {}
+    names: list[str] = []
+    cost = 0.0
+    for trajectory in trajectories:
+        if trajectory.algorithm not in columns:
+            raise InvalidInputError(f"{trajectory!r}: the race has no such algorithm.")
+        place = places.setdefault(trajectory.instance, len(places))
+        if place not in values:
+            fresh = place == known + len(names)
+            values[place] = np.full(table.values.shape[1:], np.nan) if fresh else np.array(table.values[place])
+            if fresh:
+                names.append(trajectory.instance)
+        column = values[place][:, columns[trajectory.algorithm]]
+        if not np.isnan(column[0]):
+            raise InvalidInputError(f"{trajectory!r}: the algorithm has had its run on that instance.")
+        column[:] = sample_staircase(trajectory, table.timepoints)
+        cost += trajectory.horizon
+    if any(place < known for place in values):
+        # A newcomer joins rankings that exist already: they are made anew.
+        rows = np.concatenate((table.values, *(np.full((1, *table.values.shape[1:]), np.nan) for _ in names)))
+        for place, row in values.items():
+            rows[place] = row
+        table = RankingTable(table.algorithms, table.timepoints).extended(rows, [*table.instances, *names])
+    elif values:
+        table = table.extended(np.stack([values[known + place] for place in range(len(names))]), names)
+    return replace(state, table=table, cost=state.cost + cost)
+
+
+def decide(state: RaceState, posterior: Posterior) -> RaceState:
+    """Close a round: eliminate who is dominated, settle pairs, choose the size of the next batch."""
+    settings, number = state.settings, len(state.rounds) + 1
+    names, before = state.algorithms, state.pareto_set
+    relations = compare(posterior, settings.epsilon)
+    probability = dominance(relations, settings)
+    inside = np.isin(names, before)
+    resolved = state.resolved
+    eliminations: tuple[Elimination, ...] = ()
+    if posterior.diagnostics.good:
+        eliminations = _eliminate(state, probability, number)
+        out = np.isin(names, [elimination.algorithm for elimination in eliminations])
+        dominates, equivalent = settled(relations, settings.alpha)
+        now = dominates | dominates.transpose(0, 2, 1) | equivalent
+        if settings.resolution == "crossing":
+            now |= crossing(dominates, equivalent)
+        resolved = resolved | now | out[:, None] | out[None, :]
+    was_open, is_open = (~matrix.all(axis=0) for matrix in (state.resolved, resolved))
+    survivors = inside & ~np.isin(names, [elimination.algorithm for elimination in eliminations])
+    newcomers = tuple(order.algorithm for order in _first_orders(replace(state, resolved=resolved)))
+    newly = np.argwhere(np.triu(was_open & ~is_open & survivors[:, None] & survivors[None, :], 1))
+    finished = Round(
+        number=number,
+        batch=state.batch,
+        instances=len(state.table),
+        cost=state.cost,
+        eliminations=eliminations,
+        resolved=tuple((names[i], names[j]) for i, j in newly),
+        resolved_share=replace(state, resolved=resolved).resolved_share,
+        rivals=_rivals(names, inside, probability),
+        good=posterior.diagnostics.good,
+        next_batch=int(
+            next_batch(state.batch, int(np.triu(was_open, 1).sum()), int(np.triu(is_open, 1).sum()), settings)
+        ),
+        newcomers=newcomers,
+    )
+    rounds = (*state.rounds, finished)
+    return replace(state, resolved=resolved, rounds=rounds, batch=finished.next_batch, newcomers=newcomers)
+
+
+def enter(state: RaceState, algorithm: str) -> RaceState:
+    """Let a newcomer in: it catches up on the instances drawn so far before the race goes on."""
+    name = as_name(algorithm, "name of an algorithm")
+    if name in state.algorithms:
+        raise InvalidInputError(f"{name!r} is in the race already.")
+    table = state.table
+    wider = RankingTable((*table.algorithms, name), table.timepoints)
+    if len(table):
+        absent = np.full((*table.values.shape[:2], 1), np.nan)
+        wider = wider.extended(np.concatenate((table.values, absent), axis=2), table.instances)
+    resolved = np.zeros((table.timepoints.size, len(wider.algorithms), len(wider.algorithms)), dtype=bool)
+    resolved[:, :-1, :-1] = state.resolved
+    out = ~np.isin(wider.algorithms, (*state.pareto_set, name))
+    resolved[:, -1, -1] = True
+    resolved[:, -1, out] = resolved[:, out, -1] = True
+    return replace(state, table=wider, resolved=resolved, newcomers=(*state.newcomers, name))
+
+
+def dominance(relations: Relations, settings: RaceSettings) -> FloatArray:
+    """``probability[i, j]`` that ``i`` dominates ``j``: at all timepoints at once, or at the least sure timepoint."""
+    return relations.p_anytime if settings.elimination == "joint" else relations.p_better.min(axis=0)
+
+
+def settled(relations: Relations, alpha: float) -> tuple[BoolArray, BoolArray]:
+    """``dominates[t, i, j]`` and ``equivalent[t, i, j]`` with probability ``alpha``; dominance takes precedence."""
+    dominates: BoolArray = relations.p_better >= alpha
+    equivalent = (relations.p_equivalent >= alpha) & ~dominates & ~dominates.transpose(0, 2, 1)
+    return dominates, equivalent
+
+
+def crossing(dominates: BoolArray, equivalent: BoolArray) -> BoolArray:
+    """``crosses[i, j]``: neither can dominate the other, since two of the relations (>, <, =) hold, each somewhere."""
+    better = dominates.any(axis=0)
+    kinds = better.astype(int) + better.T + equivalent.any(axis=0)
+    return kinds >= 2
+
+
+def _eliminate(state: RaceState, probability: FloatArray, number: int) -> tuple[Elimination, ...]:
+    """Remove the dominated, those with most dominators first, as long as a dominator is still in the race.
+
+    The order makes a chain fall from its weak end, and no circle of dominances (possible for small alpha only) can
+    empty the race.
+    """
+    names = state.algorithms
+    inside = [names.index(name) for name in state.pareto_set]
+    dominated = {j: [i for i in inside if i != j and probability[i, j] >= state.settings.alpha] for j in inside}
+    eliminations: list[Elimination] = []
+    for j in sorted(inside, key=lambda j: -len(dominated[j])):
+        rivals = [i for i in dominated[j] if i in inside]
+        if rivals:
+            best = max(rivals, key=lambda i: probability[i, j])
+            eliminations.append(Elimination(names[j], names[best], float(probability[best, j]), number))
+            inside.remove(j)
+    return tuple(eliminations)
+
+
+def _rivals(names: tuple[str, ...], inside: BoolArray, probability: FloatArray) -> dict[str, tuple[str, float]]:
+    rivals = {}
+    for j in np.flatnonzero(inside):
+        others = [i for i in np.flatnonzero(inside) if i != j]
+        if others:
+            best = max(others, key=lambda i: probability[i, j])
+            rivals[names[j]] = (names[best], float(probability[best, j]))
+    return rivals
+
+
+def next_batch(batch: Count, open_before: Count, open_after: Count, settings: RaceSettings) -> NDArray[np.int_]:
+    """Twice as many instances if no pair was settled, half as many if more than a fifth were; of many races at once."""
+    batch, settled_pairs = np.asarray(batch), np.subtract(open_before, open_after)
+    fewer = np.where(settled_pairs > 0.2 * np.asarray(open_before), batch // 2, batch)
+    return np.clip(np.where(settled_pairs == 0, 2 * batch, fewer), settings.batch_min, settings.batch_max)
+
+
+def _last_unresolved(state: RaceState) -> dict[str, int]:
+    """For each unresolved algorithm, how far it must run: its last unresolved timepoint (equation 32).
+
+    Joint elimination looks at all timepoints at once and needs every run in full.
+    """
+    last = state.timepoints.size - 1
+    until = {}
+    for place, name in enumerate(state.algorithms):
+        open_at = np.flatnonzero(~state.resolved[:, place].all(axis=1))
+        if open_at.size:
+            until[name] = int(open_at[-1]) if state.settings.elimination == "pointwise" else last
+    return until
+
+
+def _catch_up(state: RaceState) -> list[Order]:
+    """Order runs of newcomers on earlier instances, in the order of the instances, a batch for each newcomer."""
+    orders = [order for name in state.newcomers for order in _missed(state, name)[: state.batch]]
+    return sorted(orders, key=lambda order: (order.instance, state.newcomers.index(order.algorithm)))
+
+
+def _first_orders(state: RaceState) -> list[Order]:
+    """Next run of each newcomer that still has some to catch up on."""
+    return [orders[0] for name in state.newcomers if (orders := _missed(state, name))]
+
+
+def _missed(state: RaceState, name: str) -> list[Order]:
+    """Earlier instances that can still tell something about a newcomer, and how far to run there.
+
+    Past the last timepoint at which a rival that is not settled yet was observed there is nobody to compare with.
+    """
+    if not len(state.table):
+        return []
+    place = state.algorithms.index(name)
+    values = state.table.values
+    open_with = ~state.resolved[:, place]
+    if state.settings.elimination == "joint":
+        open_with = np.broadcast_to(open_with.any(axis=0), open_with.shape)
+    comparable: BoolArray = np.logical_or.reduce(~np.isnan(values) & open_with, axis=2)
+    comparable[~np.isnan(values[:, 0, place])] = False
+    rows = np.flatnonzero(comparable.any(axis=1))
+    ends = comparable.shape[1] - 1 - np.argmax(comparable[rows, ::-1], axis=1)
+    return [Order(name, int(row), float(state.timepoints[end])) for row, end in zip(rows, ends, strict=True)]

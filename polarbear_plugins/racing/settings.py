@@ -1,0 +1,146 @@
+"""The settings of a race."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from polarbear_plugins.checks import as_number, as_whole_number, reason, short
+from polarbear_plugins.errors import InvalidInputError
+
+__all__ = ["MOST_INSTANCES", "EliminationMode", "RaceSettings", "ResolutionMode", "derived_seed"]
+
+EliminationMode = Literal["pointwise", "joint"]
+ResolutionMode = Literal["strict", "crossing"]
+
+# What a damaged file may ask for must fit into the memory.
+MOST_INSTANCES = 1_000_000
+_MOST_DRAWS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaceSettings:
+    """When a race eliminates, when it stops, and how it infers.
+
+    Parameters
+    ----------
+    alpha
+        How sure a decision must be: the posterior probability of dominance, or of equivalence.
+    epsilon
+        Two algorithms are equivalent if each beats the other with a probability within ``epsilon`` of 1/2.
+    elimination
+        ``"pointwise"``: out is who is dominated by one and the same rival at each timepoint by itself.  ``"joint"``:
+        at all timepoints at once, which needs a temporal prior.
+    resolution
+        ``"strict"``: the race goes on until each pair is settled at each timepoint.  ``"crossing"``: a pair is also
+        settled once it is sure that neither can dominate the other.
+    prior, prior_options, engine, engine_options, draws, dependence
+        As for :func:`polarbear_plugins.fit`.
+    batch_size, batch_min, batch_max
+        Instances in the first round, and the bounds of what later rounds adapt it to.
+    max_rounds, max_cost
+        Stop after so many rounds; never spend more than so much, in units of the time axis summed over all runs.
+    seed
+        Where every random choice comes from.  Without one the race draws a seed and keeps it in its result.
+
+    Examples
+    --------
+    >>> RaceSettings(alpha=0.95, elimination="joint", prior="bspline").batch_max
+    128
+    """
+
+    alpha: float = 0.99
+    epsilon: float = 0.05
+    elimination: EliminationMode = "pointwise"
+    resolution: ResolutionMode = "strict"
+    prior: Any = "dirichlet"
+    prior_options: Mapping[str, Any] = field(default_factory=dict)
+    engine: str | Callable[..., Any] = "native"
+    engine_options: Mapping[str, Any] = field(default_factory=dict)
+    draws: int = 4000
+    dependence: Literal["auto", "none"] = "auto"
+    batch_size: int = 8
+    batch_min: int = 8
+    batch_max: int = 128
+    max_rounds: int | None = None
+    max_cost: float | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        alpha, epsilon = as_number(self.alpha, "alpha"), as_number(self.epsilon, "epsilon")
+        if not 0.5 < alpha <= 1:
+            raise InvalidInputError(f"alpha: expected a probability above 0.5 and up to 1, got {alpha:g}.")
+        if not 0 <= epsilon < 0.5:
+            raise InvalidInputError(f"epsilon: expected a number from 0 to below 0.5, got {epsilon:g}.")
+        for name, kinds in (("elimination", EliminationMode), ("resolution", ResolutionMode)):
+            if getattr(self, name) not in get_args(kinds):
+                known = " or ".join(f'"{kind}"' for kind in get_args(kinds))
+                raise InvalidInputError(f"{name}: expected {known}, got {getattr(self, name)!r}.")
+        for name in ("batch_size", "batch_min", "batch_max"):
+            as_whole_number(getattr(self, name), name, at_least=1)
+            if getattr(self, name) > MOST_INSTANCES:
+                raise InvalidInputError(
+                    f"{name}: expected at most {MOST_INSTANCES:,}, got {short(getattr(self, name))}."
+                )
+        if self.batch_min > self.batch_max:
+            raise InvalidInputError(f"batch_min ({self.batch_min}) lies above batch_max ({self.batch_max}).")
+        as_whole_number(self.draws, "draws", at_least=100)
+        if self.draws > _MOST_DRAWS:
+            raise InvalidInputError(f"draws: expected at most {_MOST_DRAWS:,}, got {short(self.draws)}.")
+        if self.max_rounds is not None:
+            as_whole_number(self.max_rounds, "max_rounds", at_least=1)
+        if self.max_cost is not None and as_number(self.max_cost, "max_cost") <= 0:
+            raise InvalidInputError(f"max_cost: expected a positive number, got {self.max_cost:g}.")
+        if self.seed is not None:
+            as_whole_number(self.seed, "seed", at_least=0)
+        for name in ("prior_options", "engine_options"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the settings as JSON data, from which :meth:`from_json` makes the same settings.
+
+        :raises InvalidInputError: the prior or the engine is an object, which no file can hold; give it by name.
+        """
+        data = {name: getattr(self, name) for name in (field.name for field in fields(self))}
+        data |= {name: dict(data[name]) for name in ("prior_options", "engine_options")}
+        for name in ("prior", "engine"):
+            if not isinstance(data[name], str):
+                raise InvalidInputError(
+                    f"{name}: {data[name]!r} cannot be written to a file. Provide it under a name through the hook "
+                    f"polarbear_{name}s, or race without a journal."
+                )
+        try:
+            json.dumps(data, allow_nan=False)
+        except (TypeError, ValueError) as problem:
+            raise InvalidInputError(f"The settings cannot be written as JSON: {problem}.") from None
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RaceSettings:
+        """Make settings from the data of :meth:`to_json`."""
+        try:
+            return cls(**data)
+        except (TypeError, ValueError) as problem:
+            raise InvalidInputError(f"Not the settings of a race: {reason(problem)}") from None
+
+    def __reduce__(self) -> tuple[Callable[..., RaceSettings], tuple[dict[str, Any]]]:
+        data = {name: getattr(self, name) for name in (field.name for field in fields(self))}
+        return _rebuilt, (data | {name: dict(data[name]) for name in ("prior_options", "engine_options")},)
+
+
+def _rebuilt(data: dict[str, Any]) -> RaceSettings:
+    return RaceSettings(**data)
+
+
+def derived_seed(seed: int, *path: str | int) -> int:
+    """Seed for one purpose, from the seed of the race; below 2^31, which every library accepts.
+
+    >>> derived_seed(7, "run", "csa", "f1") == derived_seed(7, "run", "csa", "f1")
+    True
+    """
+    text = json.dumps([seed, *path])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1

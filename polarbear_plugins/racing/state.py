@@ -1,0 +1,151 @@
+"""What a race is made of: its state between two steps, the record of a round, orders for runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.racing.settings import RaceSettings
+from polarbear_plugins.rankings.table import RankingTable
+
+__all__ = ["BoolArray", "Elimination", "Order", "Plan", "RaceState", "Round", "StopReason", "start_race"]
+
+BoolArray = NDArray[np.bool_]
+StopReason = Literal["resolved", "max_rounds", "max_cost", "instances", "inference", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Elimination:
+    """Who was eliminated in which round, by whom, and with what probability the rival dominates."""
+
+    algorithm: str
+    by: str
+    probability: float
+    round: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What happened in a round.
+
+    Attributes
+    ----------
+    batch
+        Instances that the round aimed at.
+    instances, cost
+        How many instances were drawn and how much was spent, up to the end of this round.
+    resolved
+        Pairs that were settled in this round, eliminations not counted.
+    resolved_share
+        Share of all pairs that are settled.
+    rivals
+        For each algorithm that was in the race: its strongest rival, and the probability that this one dominates it.
+    good
+        Whether the posterior was good enough to decide on.
+    next_batch
+        Instances that the next round aims at.
+    newcomers
+        Algorithms that entered late and have not caught up yet.
+    """
+
+    number: int
+    batch: int
+    instances: int
+    cost: float
+    eliminations: tuple[Elimination, ...]
+    resolved: tuple[tuple[str, str], ...]
+    resolved_share: float
+    rivals: Mapping[str, tuple[str, float]]
+    good: bool
+    next_batch: int
+    newcomers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One run: which algorithm, on the instance at which place, until which timepoint."""
+
+    algorithm: str
+    instance: int
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The runs of the next round; none, and a reason, if the race is over."""
+
+    orders: tuple[Order, ...]
+    over: StopReason | None = None
+
+    @property
+    def cost(self) -> float:
+        """What the runs cost in units of the time axis."""
+        return sum(order.until for order in self.orders)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RaceState:
+    """A race between two steps.
+
+    Attributes
+    ----------
+    table
+        All rankings so far; those of eliminated algorithms stay in the model.
+    resolved
+        ``resolved[t, i, j]``: whether the pair is settled at that timepoint.  What is settled stays settled.
+    newcomers
+        Algorithms that entered late and have not caught up yet.
+    """
+
+    settings: RaceSettings
+    table: RankingTable
+    resolved: BoolArray
+    rounds: tuple[Round, ...] = ()
+    batch: int
+    cost: float = 0.0
+    newcomers: tuple[str, ...] = ()
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """All algorithms, in the order of their entry."""
+        return self.table.algorithms
+
+    @property
+    def timepoints(self) -> FloatArray:
+        """The grid."""
+        return self.table.timepoints
+
+    @property
+    def eliminations(self) -> tuple[Elimination, ...]:
+        """All eliminations so far."""
+        return tuple(out for finished in self.rounds for out in finished.eliminations)
+
+    @property
+    def pareto_set(self) -> tuple[str, ...]:
+        """Algorithms that are not eliminated."""
+        out = {elimination.algorithm for elimination in self.eliminations}
+        return tuple(name for name in self.algorithms if name not in out)
+
+    @property
+    def resolved_share(self) -> float:
+        """Share of the pairs that are settled at every timepoint; pairs of eliminated algorithms are."""
+        pairs = np.triu_indices(len(self.algorithms), 1)
+        return float(np.asarray(self.resolved.all(axis=0))[pairs].mean())
+
+    @property
+    def full_cost(self) -> float:
+        """What it costs to run every algorithm until the last timepoint on as many instances."""
+        return float(len(self.table) * len(self.algorithms) * self.timepoints[-1])
+
+
+def start_race(algorithms: Iterable[str], timepoints: ArrayLike, settings: RaceSettings) -> RaceState:
+    """State in which nothing has run yet."""
+    table = RankingTable(tuple(algorithms), timepoints)
+    n = len(table.algorithms)
+    resolved = np.broadcast_to(np.eye(n, dtype=bool), (table.timepoints.size, n, n))
+    return RaceState(settings=settings, table=table, resolved=resolved, batch=settings.batch_size)

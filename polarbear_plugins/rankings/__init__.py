@@ -1,0 +1,1 @@
+"""Rankings: who is ahead of whom at each timepoint on each instance."""

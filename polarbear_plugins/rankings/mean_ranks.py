@@ -1,0 +1,151 @@
+"""Mean ranks and mean normalised regret over time with standard errors, the usual report beside the posterior.
+
+A mean rank depends on who else took part, and a mean regret on how values are scaled; the posterior does on neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.rankings.ranks import ranks_of
+from polarbear_plugins.rankings.table import RankingTable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MeanCurves", "mean_ranks", "mean_regret"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanCurves:
+    """Means over instances at each timepoint.
+
+    Attributes
+    ----------
+    algorithms : tuple of str
+        Who was compared.
+    timepoints : array
+        When.
+    mean, standard_error : arrays[timepoint, algorithm]
+        ``nan`` where no instance, or a single one, has all algorithms.
+    count : array[timepoint]
+        How many instances have; rows, if there is one instance only or the table says that they are independent.
+    """
+
+    algorithms: tuple[str, ...]
+    timepoints: FloatArray
+    mean: FloatArray
+    standard_error: FloatArray
+    count: FloatArray
+
+    def to_frame(self) -> pd.DataFrame:
+        """Table with the columns ``time``, ``algorithm``, ``mean``, ``standard_error`` and ``count``."""
+        import pandas as pd
+
+        times, names = len(self.timepoints), len(self.algorithms)
+        return pd.DataFrame(
+            {
+                "time": np.repeat(self.timepoints, names),
+                "algorithm": list(self.algorithms) * times,
+                "mean": self.mean.ravel(),
+                "standard_error": self.standard_error.ravel(),
+                "count": np.repeat(self.count.astype(int), names),
+            }
+        )
+
+
+def mean_ranks(table: RankingTable, among: Sequence[str] | None = None) -> MeanCurves:
+    """Mean rank of each algorithm at each timepoint: 1 is best, ties share the mean of their places.
+
+    Parameters
+    ----------
+    table
+        Rankings, from :func:`polarbear_plugins.rank` or a race.  Where an algorithm is missing, as after its
+        elimination, the instance does not count, since ranks among fewer would be smaller.
+    among
+        Rank only these, on instances that have all of them.
+
+    Examples
+    --------
+    >>> values = [[[1.0, 2.0]], [[3.0, 3.0]]]
+    >>> table = RankingTable.from_values(values, algorithms=["csa", "msr"], timepoints=[10])
+    >>> mean_ranks(table).mean, mean_ranks(table).standard_error
+    (array([[1.25, 1.75]]), array([[0.25, 0.25]]))
+    """
+    names, values = _selected(table, among)
+    places = ranks_of(values, table.tolerance).astype(np.float64)
+    # Who shares a place with m others is, on average, m / 2 places further back.
+    shared = (places[..., :, None] == places[..., None, :]).sum(axis=-1)
+    places += (shared - 1) / 2
+    return _averaged(table, names, np.where(np.isnan(values), np.nan, places))
+
+
+def mean_regret(table: RankingTable, among: Sequence[str] | None = None) -> MeanCurves:
+    """Mean normalised regret: 0 is the best value that anybody found on the instance, 1 the worst one.
+
+    The range of an instance is that of the values at the timepoints, over all algorithms and runs.  Who has nothing yet
+    has a regret of 1.
+
+    Parameters
+    ----------
+    table, among
+        As for :func:`mean_ranks`; the range is that of all algorithms.
+
+    Examples
+    --------
+    >>> values = [[[4.0, 8.0], [2.0, 0.0]]]
+    >>> table = RankingTable.from_values(values, algorithms=["csa", "msr"], timepoints=[1, 10])
+    >>> mean_regret(table).mean
+    array([[0.5 , 1.  ],
+           [0.25, 0.  ]])
+    """
+    names, values = _selected(table, among)
+    regrets = np.full(values.shape, np.nan)
+    for instance in range(len(table.instances)):
+        rows = table.instance_index == instance
+        finite = table.values[rows]  # noqa: PD011 - no data frame
+        finite = finite[np.isfinite(finite)]
+        low, span = (finite.min(), np.ptp(finite)) if finite.size else (0.0, 0.0)
+        with np.errstate(invalid="ignore"):  # nothing yet, inf, is 1 below
+            scaled = (values[rows] - low) / (span if span > 0 else 1.0)
+        regrets[rows] = np.clip(scaled, 0, 1)
+    return _averaged(table, names, regrets)
+
+
+def _selected(table: RankingTable, among: Sequence[str] | None) -> tuple[tuple[str, ...], FloatArray]:
+    """Values of some algorithms; ``nan`` for all of them where one is missing."""
+    names = table.algorithms if among is None else tuple(among)
+    unknown = [name for name in names if name not in table.algorithms]
+    if unknown or not names or len(set(names)) < len(names):
+        raise InvalidInputError(f"among: expected different ones of {', '.join(table.algorithms)}, got {list(names)}.")
+    every: FloatArray = table.values  # noqa: PD011 - no data frame
+    values = every[..., [table.algorithms.index(name) for name in names]]
+    values[np.isnan(values).any(axis=-1)] = np.nan
+    return names, values
+
+
+def _averaged(table: RankingTable, names: tuple[str, ...], each: FloatArray) -> MeanCurves:
+    """Average the rows of each instance, then the instances; the rows at once if they are independent, or of one."""
+    by_instance = len(table.instances) > 1 and table.repetitions == "weight"
+    index = table.instance_index if by_instance else np.arange(len(table))
+    groups = int(index.max()) + 1 if len(index) else 0
+    present = ~np.isnan(each)
+    sums = np.zeros((groups, *each.shape[1:]))
+    counts = np.zeros_like(sums)
+    np.add.at(sums, index, np.where(present, each, 0.0))
+    np.add.at(counts, index, present)
+    with np.errstate(invalid="ignore", divide="ignore"):  # nobody there is nan
+        means = sums / counts
+        there = counts > 0
+        number = there.sum(axis=0)
+        mean = np.where(there, means, 0.0).sum(axis=0) / number
+        squares = np.where(there, (means - mean) ** 2, 0.0).sum(axis=0)
+        error = np.sqrt(squares / (number - 1) / number)
+    error[number < 2] = np.nan
+    return MeanCurves(names, table.timepoints, mean, error, number.min(axis=-1).astype(np.float64))

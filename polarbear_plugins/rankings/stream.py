@@ -1,0 +1,299 @@
+"""From trajectories to rankings: all at once, or block by block as instances become complete."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear_plugins.checks import FloatArray, as_whole_number
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.rankings.table import RankingTable, Repetitions, as_algorithms, check_comparable
+from polarbear_plugins.trajectories.timepoints import as_timepoints, log_timepoints
+from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
+
+__all__ = ["RankingStream", "check_trajectory", "default_timepoints", "natural_key", "rank", "stream_rankings"]
+
+# What is kept of the runs on one instance: algorithm -> seed -> best value at each timepoint.
+InstanceRuns: TypeAlias = dict[str, dict[int, FloatArray]]
+
+
+def rank(
+    trajectories: Iterable[Trajectory],
+    timepoints: ArrayLike | None = None,
+    repetitions: Repetitions = "weight",
+    *,
+    algorithms: Sequence[str] | None = None,
+    tolerance: float = 0.0,
+) -> RankingTable:
+    """Rank algorithms at every timepoint on every instance.
+
+    A run that has nothing yet at a timepoint ranks last there; a run that was not watched so far is absent, which
+    makes the ranking partial.  The table does not depend on the order of the trajectories.
+
+    Parameters
+    ----------
+    timepoints
+        When to compare; :func:`default_timepoints` of the trajectories if not given.
+    repetitions
+        Several runs of an algorithm on an instance are paired in the order of their seeds.  ``"weight"``: the pairs
+        of an instance together count as one instance, and an algorithm with fewer runs meets the others again with
+        the runs it has.  ``"independent"``: each pair counts as an instance, and no run is used twice.
+    algorithms
+        Which ones, and in which order; by default all, by name.
+    tolerance
+        Values this close are tied; by default only equal ones.
+
+    Examples
+    --------
+    >>> runs = [
+    ...     Trajectory(algorithm="csa", instance="f1", times=[1, 10], best=[5.0, 2.0], horizon=20),
+    ...     Trajectory(algorithm="msr", instance="f1", times=[4, 12], best=[4.0, 3.0], horizon=20),
+    ... ]
+    >>> rank(runs, timepoints=[2, 5, 20]).ranks
+    array([[[1, 2],
+            [2, 1],
+            [1, 2]]], dtype=int16)
+    """
+    wanted = None if algorithms is None else as_algorithms(algorithms)
+    given: set[str] = set()
+    chosen: Iterator[Trajectory] = _chosen(trajectories, wanted, given)
+    if timepoints is None:
+        runs = list(chosen)
+        timepoints = default_timepoints(runs) if runs else [1.0]
+        chosen = iter(runs)
+    grid = as_timepoints(timepoints)
+    instances: dict[str, InstanceRuns] = {}
+    first, last = np.inf, -np.inf
+    for trajectory in chosen:
+        _keep(instances.setdefault(trajectory.instance, {}), trajectory, grid)
+        first = min(first, _first_value(trajectory))
+        last = max(last, trajectory.horizon)
+    if not given:
+        raise InvalidInputError("There are no trajectories to rank.")
+    names = sorted(given, key=natural_key)
+    missing = [name for name in wanted or () if name not in given]
+    if missing:
+        raise InvalidInputError(
+            f"algorithms: there is no trajectory of {', '.join(missing)}. There are some of {', '.join(names)}."
+        )
+    empty = RankingTable(
+        wanted or names,
+        grid,
+        repetitions=repetitions,
+        tolerance=tolerance,
+    )
+    _check_inside(grid, first, last)
+    table = _append_instances(empty, {name: instances[name] for name in sorted(instances, key=natural_key)})
+    check_comparable(table)
+    return table
+
+
+class RankingStream:
+    """Collects trajectories in any order and gives out the rankings of an instance once it is complete.
+
+    Of a run only the values at the timepoints are kept, and those only until its instance is complete.
+
+    Parameters
+    ----------
+    algorithms, timepoints, repetitions, tolerance
+        As for :class:`RankingTable`.
+    runs
+        How many runs of each algorithm make an instance complete.
+
+    Examples
+    --------
+    >>> stream = RankingStream(["csa", "msr"], timepoints=[10])
+    >>> stream.add(Trajectory(algorithm="msr", instance="f1", times=[4], best=[4.0], horizon=10))
+    >>> stream.add(Trajectory(algorithm="csa", instance="f1", times=[1], best=[5.0], horizon=10))
+    RankingTable(2 algorithms, timepoints 1 from 10 to 10, 1 instances in 1 rows)
+    """
+
+    def __init__(
+        self,
+        algorithms: Sequence[str],
+        timepoints: ArrayLike,
+        *,
+        runs: int = 1,
+        repetitions: Repetitions = "weight",
+        tolerance: float = 0.0,
+    ) -> None:
+        self._empty = RankingTable(algorithms, timepoints, repetitions=repetitions, tolerance=tolerance)
+        self._runs = as_whole_number(runs, "runs", at_least=1)
+        self._waiting: dict[str, InstanceRuns] = {}
+        self._finished: set[str] = set()
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Instances that have some of their runs, in the order in which they began."""
+        return tuple(self._waiting)
+
+    def add(self, trajectory: Trajectory) -> RankingTable | None:
+        """Take a run; return the rankings of its instance if this run completes it."""
+        check_trajectory(trajectory)
+        name = trajectory.instance
+        if trajectory.algorithm not in self._empty.algorithms:
+            raise InvalidInputError(
+                f"The stream ranks {', '.join(self._empty.algorithms)}; got a trajectory of {trajectory.algorithm!r}."
+            )
+        if name in self._finished:
+            raise InvalidInputError(
+                f"The rankings of instance {name!r} have been given out already; {trajectory!r} comes too late. "
+                "Say with runs= how many runs each algorithm has."
+            )
+        if len(self._waiting.get(name, {}).get(trajectory.algorithm, ())) == self._runs:
+            raise InvalidInputError(
+                f"{trajectory.algorithm!r} has had its {self._runs} run(s) on instance {name!r} already; "
+                f"say with runs= how many there are, got one more with seed {trajectory.seed}."
+            )
+        runs = self._waiting.setdefault(name, {})
+        _keep(runs, trajectory, self._empty.timepoints)
+        if any(len(runs.get(algorithm, ())) < self._runs for algorithm in self._empty.algorithms):
+            return None
+        return self._release(name)
+
+    def finish(self) -> Iterator[RankingTable]:
+        """Give out the instances that are still incomplete, as partial rankings."""
+        for name in self.waiting:
+            yield self._release(name)
+
+    def _release(self, name: str) -> RankingTable:
+        self._finished.add(name)
+        return _append_instances(self._empty, {name: self._waiting.pop(name)})
+
+
+def stream_rankings(
+    trajectories: Iterable[Trajectory],
+    algorithms: Sequence[str],
+    timepoints: ArrayLike,
+    *,
+    runs: int = 1,
+    repetitions: Repetitions = "weight",
+    tolerance: float = 0.0,
+) -> Iterator[RankingTable]:
+    """Turn trajectories in any order into blocks of rankings, one for each instance.
+
+    A block comes as soon as its instance is complete; incomplete instances come at the end, as partial rankings.
+    See :class:`RankingStream` for the parameters and :meth:`RankingTable.append` for collecting the blocks.
+    """
+    stream = RankingStream(algorithms, timepoints, runs=runs, repetitions=repetitions, tolerance=tolerance)
+    blocks = (stream.add(trajectory) for trajectory in trajectories)
+    return itertools.chain((block for block in blocks if block is not None), stream.finish())
+
+
+def default_timepoints(trajectories: Iterable[Trajectory], count: int = 50) -> FloatArray:
+    """Log-spaced timepoints over the time in which every algorithm has values on some instance.
+
+    They are whole where all times are, as with evaluations; then there may be fewer than ``count``.  A single timepoint
+    is the last one.
+    """
+    count = as_whole_number(count, "default_timepoints: count", at_least=1)
+    first: dict[str, float] = {}
+    last: dict[str, float] = {}
+    earliest, whole = np.inf, True
+    for trajectory in trajectories:
+        name = check_trajectory(trajectory).algorithm
+        last[name] = max(last.get(name, 0.0), trajectory.horizon)
+        first[name] = min(first.get(name, np.inf), _first_value(trajectory))
+        later = trajectory.times[trajectory.times > 0]
+        earliest = min(earliest, float(later[0]) if later.size else np.inf)
+        whole = whole and bool((later == np.rint(later)).all())
+    if not first:
+        raise InvalidInputError("timepoints: there are no trajectories to choose them from.")
+    without = sorted((name for name, time in first.items() if time == np.inf), key=natural_key)
+    if without:
+        raise InvalidInputError(
+            f"timepoints: {', '.join(without)} never found a value. Say which timepoints to compare."
+        )
+    start, stop = max(first.values()), min(last.values())
+    if stop < start:
+        raise InvalidInputError(
+            f"timepoints: no time suits all algorithms: one has its first value at {start:g}, another was watched "
+            f"only until {stop:g}. Say which timepoints to compare."
+        )
+    if count == 1 or start == stop:
+        return as_timepoints([stop])
+    if start == 0:  # no place on the log scale: the first change after it
+        start = min(earliest, stop / 2)
+    low, high = float(np.ceil(start)), float(np.floor(stop))
+    if whole and low <= high:
+        return log_timepoints(low, high, min(count, int(min(high - low, count)) + 1), integer=True)
+    return log_timepoints(start, stop, count)
+
+
+def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key under which numbers inside names count as numbers.
+
+    >>> sorted(["f10", "f2", "f1"], key=natural_key)
+    ['f1', 'f2', 'f10']
+    """
+    # Digits compare by their number and then as text: no name is too long to be an int.
+    parts = re.findall(r"[0-9]+|[^0-9]+", name)
+    key = [(0, len(part.lstrip("0")), part.lstrip("0")) if part[0] in "0123456789" else (1, 0, part) for part in parts]
+    return (*key, (-1, 0, name))
+
+
+def _chosen(trajectories: Iterable[Trajectory], wanted: Sequence[str] | None, given: set[str]) -> Iterator[Trajectory]:
+    """Pass on the runs of the wanted algorithms, and note in ``given`` of which ones there are any."""
+    for trajectory in trajectories:
+        given.add(check_trajectory(trajectory).algorithm)
+        if wanted is None or trajectory.algorithm in wanted:
+            yield trajectory
+
+
+def check_trajectory(trajectory: Trajectory) -> Trajectory:
+    """Refuse what is no trajectory."""
+    if not isinstance(trajectory, Trajectory):
+        raise InvalidInputError(
+            f"Expected Trajectory objects, got {type(trajectory).__name__}. "
+            "polarbear_plugins.read_trajectories turns files and data frames into them."
+        )
+    return trajectory
+
+
+def _first_value(trajectory: Trajectory) -> float:
+    """When the run found its first value; infinity if never."""
+    found = np.flatnonzero(trajectory.best < np.inf)
+    return float(trajectory.times[found[0]]) if found.size else np.inf
+
+
+def _keep(runs: InstanceRuns, trajectory: Trajectory, grid: FloatArray) -> None:
+    seeds = runs.setdefault(trajectory.algorithm, {})
+    if trajectory.seed in seeds:
+        raise InvalidInputError(
+            f"Two trajectories of {trajectory.algorithm!r} on instance {trajectory.instance!r} have the seed "
+            f"{trajectory.seed}. Give repeated runs different seeds, or remove the duplicate."
+        )
+    seeds[trajectory.seed] = sample_staircase(trajectory, grid)
+
+
+def _append_instances(table: RankingTable, instances: Mapping[str, InstanceRuns]) -> RankingTable:
+    """Pair the runs of each instance into rows, in the order of their seeds, and append them."""
+    sizes = [max(len(seeds) for seeds in runs.values()) for runs in instances.values()]
+    values = np.full((sum(sizes), table.timepoints.size, len(table.algorithms)), np.nan)
+    start = 0
+    for size, runs in zip(sizes, instances.values(), strict=True):
+        for column, algorithm in enumerate(table.algorithms):
+            seeds = runs.get(algorithm, {})
+            ordered = [seeds[seed] for seed in sorted(seeds)]
+            again = size if table.repetitions == "weight" and ordered else len(ordered)
+            for row in range(again):
+                values[start + row, :, column] = ordered[row % len(ordered)]
+        start += size
+    names = [name for name, size in zip(instances, sizes, strict=True) for _ in range(size)]
+    return table.extended(values, names)
+
+
+def _check_inside(grid: FloatArray, first: float, last: float) -> None:
+    """Refuse timepoints at which no run has anything to compare."""
+    outside = grid[(grid < first) | (grid > last)]
+    if outside.size:
+        some = ", ".join(f"{timepoint:g}" for timepoint in outside[:3]) + (", ..." if outside.size > 3 else "")
+        span = f"from {first:g} to {last:g}" if first < np.inf else "nowhere: none of them found a value"
+        raise InvalidInputError(
+            f"timepoints: {outside.size} of {grid.size} lie outside every run ({some}). The runs have values {span}."
+        )

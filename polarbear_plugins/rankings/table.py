@@ -1,0 +1,370 @@
+"""Ranking tables: who was how good at every timepoint on every instance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polarbear_plugins.checks import FloatArray, as_array, as_name, as_number
+from polarbear_plugins.display.frames import categories, long_frame
+from polarbear_plugins.display.html import html_table, text
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.rankings.ranks import RankArray, ranks_of
+from polarbear_plugins.trajectories.timepoints import as_timepoints, few_places
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["RankingTable", "Repetitions", "as_algorithms", "check_comparable"]
+
+Repetitions: TypeAlias = Literal["weight", "independent"]
+Array = TypeVar("Array", bound=NDArray[np.generic])
+
+
+class RankingTable:
+    """Rankings of algorithms at common timepoints, a row for each instance and repetition.
+
+    A table does not change; :meth:`append` returns a longer one.  Both share their storage, so appending a block
+    costs time in proportion to the block, however long the table already is.
+
+    Make one with :func:`polarbear_plugins.rank` from trajectories or :meth:`from_values` from arrays.
+
+    Attributes
+    ----------
+    algorithms
+        Names, in the order of the last axis of ``values`` and ``ranks``.
+    timepoints
+        The grid, in the order of their second axis.
+    repetitions
+        What several rows of one instance mean: with ``"weight"`` they share the weight of the instance, since they
+        are no independent evidence about the distribution of instances; with ``"independent"`` each counts in full.
+    tolerance
+        Values this close count as tied.
+    """
+
+    __slots__ = ("_instances", "_rows", "_store", "algorithms", "repetitions", "timepoints", "tolerance")
+
+    def __init__(
+        self,
+        algorithms: Sequence[str],
+        timepoints: ArrayLike,
+        *,
+        repetitions: Repetitions = "weight",
+        tolerance: float = 0.0,
+    ) -> None:
+        """Make a table without rows, to be appended to."""
+        self.algorithms = as_algorithms(algorithms)
+        self.timepoints = as_timepoints(timepoints)
+        self.repetitions = _as_repetitions(repetitions)
+        self.tolerance = as_number(tolerance, "tolerance")
+        if self.tolerance < 0:
+            raise InvalidInputError(f"tolerance: must not be negative, got {self.tolerance:g}.")
+        self._store = _Store(0, self.timepoints.size, len(self.algorithms))
+        self._rows = 0
+        self._instances = 0
+
+    @classmethod
+    def from_values(
+        cls,
+        values: ArrayLike,
+        *,
+        algorithms: Sequence[str],
+        timepoints: ArrayLike,
+        instances: Sequence[str | int] | None = None,
+        maximize: bool = False,
+        repetitions: Repetitions = "weight",
+        weights: ArrayLike | None = None,
+        tolerance: float = 0.0,
+    ) -> RankingTable:
+        """Table from an array of best values so far.
+
+        Parameters
+        ----------
+        values
+            ``values[instance, timepoint, algorithm]``; ``nan`` where the algorithm was not observed, ``inf`` where it
+            ran but has nothing yet (``-inf`` if ``maximize``).
+        instances
+            Names; ``0, 1, ...`` by default.  A name that occurs again is a repetition of that instance.
+        maximize
+            Larger values are better; the table holds them with the sign turned.
+        weights
+            What each row counts, 1 by default; with ``repetitions="weight"`` divided by the instance's rows.
+
+        Examples
+        --------
+        >>> table = RankingTable.from_values(
+        ...     [[[3.0, 1.0], [0.5, 0.7]]], algorithms=["csa", "msr"], timepoints=[10, 100]
+        ... )
+        >>> table.ranks
+        array([[[2, 1],
+                [1, 2]]], dtype=int16)
+        """
+        table = cls(algorithms, timepoints, repetitions=repetitions, tolerance=tolerance)
+        array = as_array(values, "values")
+        shape = ("instances", table.timepoints.size, len(table.algorithms))
+        if array.ndim != 3 or array.shape[1:] != shape[1:]:
+            raise InvalidInputError(
+                f"values: expected the shape [instances, {shape[1]} timepoints, {shape[2]} algorithms], "
+                f"got {list(array.shape)}."
+            )
+        if not len(array):
+            raise InvalidInputError("values: expected at least one instance, got none.")
+        names: Sequence[str | int] = range(len(array)) if instances is None else list(instances)
+        if len(names) != len(array):
+            raise InvalidInputError(f"instances: {len(names)} names for {len(array)} rows of values.")
+        table = table.extended(
+            -array if maximize else array,
+            [as_name(name, f"instances[{row}]") for row, name in enumerate(names)],
+            None if weights is None else _as_weights(weights, len(array)),
+        )
+        check_comparable(table)
+        return table
+
+    def extended(self, values: FloatArray, instances: Sequence[str], weights: FloatArray | None = None) -> RankingTable:
+        """Append rows of minimised values, an instance name for each; ranks only the new rows."""
+        if values.shape != (len(instances), self.timepoints.size, len(self.algorithms)):
+            raise InvalidInputError(f"values of the shape {list(values.shape)} do not fit {len(instances)} rows here.")
+        return self._appended(values, ranks_of(values, self.tolerance), instances, weights)
+
+    def append(self, block: RankingTable) -> RankingTable:
+        """Append the rows of another table of the same algorithms and timepoints.
+
+        >>> table = RankingTable(["csa", "msr"], [10, 100])
+        >>> block = RankingTable.from_values([[[3, 1], [0.5, 0.7]]], algorithms=["csa", "msr"], timepoints=[10, 100])
+        >>> len(table.append(block)), len(table)
+        (1, 0)
+        """
+        for what in ("algorithms", "repetitions", "tolerance"):
+            mine, other = getattr(self, what), getattr(block, what)
+            if mine != other:
+                raise InvalidInputError(f"append: the tables differ in their {what}: {mine!r} and {other!r}.")
+        if not np.array_equal(self.timepoints, block.timepoints):
+            raise InvalidInputError(
+                f"append: the tables have different timepoints: {_span(self.timepoints)} and {_span(block.timepoints)}."
+            )
+        names = block.instances
+        rows = [names[index] for index in block.instance_index]
+        return self._appended(block.values, block.ranks, rows, block._store.weights[: len(block)])
+
+    def _appended(
+        self, values: FloatArray, ranks: RankArray, instances: Sequence[str], weights: FloatArray | None
+    ) -> RankingTable:
+        store, rows = self._store, self._rows + len(values)
+        if store.rows != self._rows or rows > len(store.values):
+            # Full, or another table went on from here: a copy with room for as much again keeps the cost linear.
+            store = store.copy(self._rows, self._instances, capacity=max(16, 2 * rows))
+        longer = RankingTable.__new__(RankingTable)
+        longer.algorithms, longer.timepoints = self.algorithms, self.timepoints
+        longer.repetitions, longer.tolerance = self.repetitions, self.tolerance
+        longer._store, longer._rows = store, rows
+        store.write(values, ranks, instances, weights)
+        longer._instances = len(store.names)
+        return longer
+
+    @property
+    def values(self) -> FloatArray:
+        """``values[row, timepoint, algorithm]``: best value so far, minimised; ``nan`` where not observed."""
+        return _frozen(self._store.values[: self._rows])  # noqa: PD011 - no data frame
+
+    @property
+    def ranks(self) -> RankArray:
+        """``ranks[row, timepoint, algorithm]``: 1 is best, ties share the better place, 0 is absent."""
+        return _frozen(self._store.ranks[: self._rows])
+
+    @property
+    def instances(self) -> tuple[str, ...]:
+        """Names of the instances, each once, in the order in which they came."""
+        return tuple(self._store.names[: self._instances])
+
+    @property
+    def instance_index(self) -> NDArray[np.intp]:
+        """For each row, which of ``instances`` it belongs to."""
+        return _frozen(self._store.instance_index[: self._rows])
+
+    @property
+    def repetition_index(self) -> NDArray[np.intp]:
+        """For each row, how many rows of the same instance stand before it."""
+        index = self.instance_index
+        order = np.argsort(index, kind="stable")
+        sizes = np.bincount(index, minlength=self._instances)
+        starts = np.cumsum(sizes) - sizes
+        repetition = np.empty_like(index)
+        repetition[order] = np.arange(index.size) - starts[index[order]]
+        return repetition
+
+    @property
+    def weights(self) -> FloatArray:
+        """For each row, what it counts: under ``repetitions="weight"`` all rows of an instance count as one."""
+        given = self._store.weights[: self._rows]
+        if self.repetitions == "independent":
+            return _frozen(given)
+        shared: FloatArray = given / np.bincount(self.instance_index, minlength=1)[self.instance_index]
+        return shared
+
+    def __len__(self) -> int:
+        """Count the rows: instances times repetitions."""
+        return self._rows
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RankingTable):
+            return NotImplemented
+        return (
+            (self.algorithms, self.repetitions, self.tolerance, self.instances)
+            == (other.algorithms, other.repetitions, other.tolerance, other.instances)
+            and np.array_equal(self.timepoints, other.timepoints)
+            and np.array_equal(self.instance_index, other.instance_index)
+            and np.array_equal(self.weights, other.weights)
+            and np.array_equal(self.values, other.values, equal_nan=True)
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the rankings as a table in long form: a row for each value that was observed.
+
+        Columns: ``instance``, ``repetition`` (how many rows of the instance stand before), ``timepoint``,
+        ``algorithm``, ``value`` (minimised), ``rank`` (1 is best, ties share the better place) and ``weight``.
+
+        >>> table = RankingTable.from_values([[[3.0, 1.0]]], algorithms=["csa", "msr"], timepoints=[10])
+        >>> table.to_pandas()
+          instance  repetition  timepoint algorithm  value  rank  weight
+        0        0           0       10.0       csa    3.0     2     1.0
+        1        0           0       10.0       msr    1.0     1     1.0
+        """
+        axes = {"row": np.arange(self._rows), "timepoint": self.timepoints, "algorithm": self.algorithms}
+        frame = long_frame(axes, {"value": self.values, "rank": self.ranks}, keep=self.ranks > 0)
+        row = frame.pop("row").to_numpy()
+        frame.insert(0, "instance", categories(self.instance_index[row], self.instances))
+        frame.insert(1, "repetition", self.repetition_index[row])
+        frame["weight"] = self.weights[row]
+        return frame
+
+    def parts(self) -> tuple[tuple[str, ...], FloatArray, Repetitions, float, FloatArray, list[str], FloatArray]:
+        """Give what the table is made of, without the room to grow; :meth:`from_parts` makes it again."""
+        given = np.array(self._store.weights[: self._rows])
+        rows = [self._store.names[index] for index in self.instance_index]
+        empty = (self.algorithms, self.timepoints, self.repetitions, self.tolerance)
+        return (*empty, np.array(self.values), rows, given)
+
+    @classmethod
+    def from_parts(
+        cls,
+        algorithms: Sequence[str],
+        timepoints: ArrayLike,
+        repetitions: Repetitions,
+        tolerance: float,
+        values: FloatArray,
+        instances: Sequence[str],
+        weights: FloatArray,
+    ) -> RankingTable:
+        """Table from its :meth:`parts`: names and weights are those of the rows."""
+        empty = cls(algorithms, timepoints, repetitions=repetitions, tolerance=tolerance)
+        return empty.extended(values, instances, weights)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RankingTable.from_parts, self.parts()
+
+    __hash__ = None  # type: ignore[assignment]  # compared by its contents, which may be large
+
+    def __repr__(self) -> str:
+        return (
+            f"RankingTable({len(self.algorithms)} algorithms, timepoints {_span(self.timepoints)}, "
+            f"{self._instances} instances in {self._rows} rows)"
+        )
+
+    def _repr_html_(self) -> str:
+        places = few_places(self.timepoints.size)
+        ranks = self.ranks[:, places]
+        seen = ranks > 0
+        count = seen.sum(axis=0)
+        mean = np.divide(ranks.sum(axis=0), count, out=np.full(count.shape, np.nan), where=count > 0)
+        rows = [
+            [name, *("" if np.isnan(mean[t, i]) else f"{mean[t, i]:.2f}" for t in range(len(places)))]
+            for i, name in enumerate(self.algorithms)
+        ]
+        columns = ("algorithm", *(f">at {self.timepoints[place]:,.5g}" for place in places))
+        return f"<p>{text(self)}</p>{html_table(columns, rows, 'Mean rank among those observed, 1 is best')}"
+
+
+class _Store:
+    """Rows with room to grow; several tables may share one, each seeing the rows up to its own length."""
+
+    def __init__(self, capacity: int, timepoints: int, algorithms: int) -> None:
+        self.rows = 0
+        self.values = np.empty((capacity, timepoints, algorithms))
+        self.ranks = np.empty((capacity, timepoints, algorithms), dtype=np.int16)
+        self.instance_index = np.empty(capacity, dtype=np.intp)
+        self.weights = np.empty(capacity)
+        self.names: list[str] = []
+        self.positions: dict[str, int] = {}
+
+    def copy(self, rows: int, instances: int, capacity: int) -> _Store:
+        copy = _Store(capacity, *self.values.shape[1:])
+        for name in ("values", "ranks", "instance_index", "weights"):
+            getattr(copy, name)[:rows] = getattr(self, name)[:rows]
+        copy.rows = rows
+        copy.names = self.names[:instances]
+        copy.positions = {name: position for position, name in enumerate(copy.names)}
+        return copy
+
+    def write(self, values: FloatArray, ranks: RankArray, instances: Sequence[str], weights: FloatArray | None) -> None:
+        new = slice(self.rows, self.rows + len(values))
+        self.values[new] = values
+        self.ranks[new] = ranks
+        self.weights[new] = 1.0 if weights is None else weights
+        for row, name in enumerate(instances, start=self.rows):
+            position = self.positions.setdefault(name, len(self.names))
+            if position == len(self.names):
+                self.names.append(name)
+            self.instance_index[row] = position
+        self.rows = new.stop
+
+
+def check_comparable(table: RankingTable) -> None:
+    """Refuse a table in which no two algorithms were ever observed together."""
+    if not (np.count_nonzero(table.ranks, axis=-1) > 1).any():
+        raise InvalidInputError(
+            f"The algorithms {', '.join(table.algorithms)} have no instance in common at any timepoint: nothing can be "
+            "compared. Run at least two of them on the same instances, or check the instance names and the timepoints."
+        )
+
+
+def as_algorithms(algorithms: Sequence[str]) -> tuple[str, ...]:
+    """Check the names of the algorithms to compare: at least two, no two the same."""
+    if isinstance(algorithms, str) or not isinstance(algorithms, Iterable):
+        raise InvalidInputError(f"algorithms: expected a list of names, got {algorithms!r}.")
+    names = tuple(as_name(name, f"algorithms[{place}]") for place, name in enumerate(algorithms))
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InvalidInputError(f"algorithms: {', '.join(twice)} named more than once.")
+    if len(names) < 2:
+        raise InvalidInputError(
+            f"A ranking needs at least two algorithms, got {f'only {names[0]!r}' if names else 'none'}. "
+            "Add the runs of another algorithm on the same instances."
+        )
+    return names
+
+
+def _as_repetitions(repetitions: str) -> Repetitions:
+    if str(repetitions) not in get_args(Repetitions):
+        raise InvalidInputError(f'repetitions: expected "weight" or "independent", got {repetitions!r}.')
+    return repetitions  # type: ignore[return-value]
+
+
+def _as_weights(weights: ArrayLike, rows: int) -> FloatArray:
+    array = as_array(weights, "weights")
+    if array.shape != (rows,):
+        raise InvalidInputError(f"weights: expected one for each of {rows} rows, got the shape {list(array.shape)}.")
+    if not (np.isfinite(array) & (array > 0)).all():
+        raise InvalidInputError("weights: expected positive finite numbers.")
+    return array
+
+
+def _frozen(array: Array) -> Array:
+    array.flags.writeable = False
+    return array
+
+
+def _span(timepoints: FloatArray) -> str:
+    return f"{timepoints.size} from {timepoints[0]:g} to {timepoints[-1]:g}"

@@ -1,0 +1,232 @@
+"""Selection of one algorithm under a time preference and a risk profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polarbear_plugins.checks import FloatArray, as_name, short
+from polarbear_plugins.display.frames import long_frame
+from polarbear_plugins.display.html import summary_table, text
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.posterior.posterior import Posterior
+from polarbear_plugins.selection.preferences import Preference, PreferenceLike, as_preference
+from polarbear_plugins.selection.risks import Risk, as_risk, probability_best
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Choice", "as_candidates", "ratings_among", "select", "select_each"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Choice:
+    """The algorithm to use, and why.  Made by :func:`polarbear_plugins.select`.
+
+    Attributes
+    ----------
+    algorithm
+        The choice.
+    candidates
+        What there was to choose from, in the order of the posterior.
+    preference, risk
+        Under what; ``weights`` holds the weight of each timepoint if the preference is a weighted mean, else ``None``.
+    scores
+        What the risk profile makes of each candidate's value; the choice has the highest.
+    values
+        ``values[draw, candidate]``: posterior of the value of each candidate.
+    expected_regret
+        How far the value of the choice is expected to lie below that of whichever candidate is really best.
+    """
+
+    algorithm: str
+    candidates: tuple[str, ...]
+    preference: str
+    risk: str
+    weights: FloatArray | None
+    scores: Mapping[str, float]
+    values: FloatArray
+    expected_regret: float
+
+    def summary(self, probability: float = 0.95) -> pd.DataFrame:
+        """Score, value and regret of each candidate, the best first.
+
+        Columns: the score; mean, standard deviation and central interval of the value; the probability of being best;
+        the expected regret of choosing this candidate.
+        """
+        import pandas as pd
+
+        columns = self._columns(probability)
+        # Stable, and the mean decides between equal scores, as in the choice itself.
+        order = np.lexsort((-columns["mean"], -columns["score"]))
+        index = pd.Index([self.candidates[place] for place in order], name="algorithm")
+        return pd.DataFrame({name: column[order] for name, column in columns.items()}, index=index)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the posterior of the values in long form, with columns ``draw``, ``algorithm`` and ``value``."""
+        axes = {"draw": np.arange(len(self.values)), "algorithm": self.candidates}
+        return long_frame(axes, {"value": self.values})
+
+    def to_dict(self, probability: float = 0.95) -> dict[str, Any]:
+        """Everything but the draws, in plain types that JSON can hold."""
+        columns = self._columns(probability)
+        return {
+            "algorithm": self.algorithm,
+            "preference": self.preference,
+            "weights": None if self.weights is None else self.weights.tolist(),
+            "risk": self.risk,
+            "expected_regret": self.expected_regret,
+            "candidates": {
+                candidate: {name: float(column[place]) for name, column in columns.items()}
+                for place, candidate in enumerate(self.candidates)
+            },
+        }
+
+    def _columns(self, probability: float) -> dict[str, FloatArray]:
+        low, high = np.quantile(self.values, [(1 - probability) / 2, (1 + probability) / 2], axis=0)
+        return {
+            "score": np.array([self.scores[candidate] for candidate in self.candidates]),
+            "mean": self.values.mean(axis=0),
+            "sd": self.values.std(axis=0),
+            "low": low,
+            "high": high,
+            "p_best": probability_best(self.values),
+            "expected_regret": (self.values.max(axis=1, keepdims=True) - self.values).mean(axis=0),
+        }
+
+    def _repr_html_(self) -> str:
+        return f"<p>{text(self)}</p>{summary_table(self.summary(), 'Value under the preference, 95 % interval')}"
+
+    def __repr__(self) -> str:
+        return (
+            f"Choice({self.algorithm!r} of {len(self.candidates)}, preference {self.preference!r}, risk {self.risk!r}, "
+            f"score {self.scores[self.algorithm]:.3g}, expected regret {self.expected_regret:.3g})"
+        )
+
+
+def select(
+    posterior: Posterior,
+    among: Iterable[str] | None = None,
+    preference: PreferenceLike = "uniform",
+    risk: str = "expected",
+) -> Choice:
+    """Choose an algorithm under a time preference and a risk profile; no further experiment is needed.
+
+    The preference turns the ratings of a candidate over time into one value, draw by draw; the risk profile turns
+    the posterior of that value into a score; the highest score wins, and the mean decides between equal scores.
+
+    Parameters
+    ----------
+    among
+        The candidates, all algorithms by default; after a race its Pareto set.  Ratings are those among the candidates:
+        the probability of being the best *of them*, which sums to 1 at each timepoint.
+    preference
+        ``"uniform"``
+            Mean rating over the time from the first to the last timepoint: the budget may be anything in between.
+        ``"log-uniform"``
+            The same over the logarithm of time: each factor of the budget counts the same, so early times count more.
+        ``"final"``
+            Rating at the last timepoint.
+        ``"worst"``
+            Lowest rating at any timepoint.
+        a weight for each timepoint
+            Weighted mean; only ratios between the weights matter.
+        a distribution of the budget
+            A frozen distribution of scipy, or anything with ``cdf`` (and ``pmf`` if it is discrete).  A budget is
+            served by the last timepoint that it reaches; below the first timepoint the first one stands in, and
+            above the last the last.
+        a function
+            Gets the ratings of one algorithm, an array over the timepoints, and returns its value.  It should grow
+            with the ratings, or a dominated algorithm may win.  See
+            :func:`polarbear_plugins.selection.preferences.vectorized`.
+    risk
+        ``"best"`` (probability of having the highest value, P2BB), ``"expected"`` (mean value), or
+        ``"quantile:0.05"`` (the value that is exceeded with probability 0.95).
+
+    Notes
+    -----
+    Where the posterior is not joint over time, its timepoints are independent and so are their draws: a mean over time
+    then varies as little as that model implies.  A temporal prior is the better ground for ``"best"``, quantiles
+    and ``"worst"``; expected values of weighted means do not depend on it.
+
+    Examples
+    --------
+    >>> from polarbear_plugins import RankingTable, fit
+    >>> early, late = [1.0, 2.0, 3.0], [3.0, 2.0, 1.0]
+    >>> table = RankingTable.from_values([[early, late]] * 30, algorithms=["a", "b", "c"], timepoints=[1, 100])
+    >>> posterior = fit(table, seed=1)
+    >>> select(posterior, preference="final").algorithm
+    'c'
+    >>> choice = select(posterior, preference=[3, 1], risk="best")
+    >>> choice.algorithm, choice.scores["b"]
+    ('a', 0.0)
+    """
+    [[choice]] = select_each(posterior, among, [preference], [risk])
+    return choice
+
+
+def select_each(
+    posterior: Posterior, among: Iterable[str] | None, preferences: Iterable[PreferenceLike], risks: Iterable[str]
+) -> list[list[Choice]]:
+    """Choose under each preference with each risk profile: a list of choices, by risk, for each preference."""
+    candidates = as_candidates(posterior, among)
+    tastes = [as_preference(preference, posterior.timepoints) for preference in preferences]
+    profiles = [as_risk(risk) for risk in risks]
+    ratings = np.moveaxis(ratings_among(posterior, candidates), 1, -1)
+    found = []
+    for taste in tastes:
+        values = taste.values(ratings)
+        found.append([_choose(candidates, taste, profile, values) for profile in profiles])
+    return found
+
+
+def _choose(candidates: tuple[str, ...], taste: Preference, profile: Risk, values: FloatArray) -> Choice:
+    scores = profile.scores(values)
+    # Stable: what remains equal goes by the order of the candidates.
+    chosen = int(np.lexsort((-values.mean(axis=0), -scores))[0])
+    return Choice(
+        algorithm=candidates[chosen],
+        candidates=candidates,
+        preference=taste.name,
+        risk=profile.name,
+        weights=taste.weights,
+        scores=dict(zip(candidates, scores.tolist(), strict=True)),
+        values=values,
+        expected_regret=float((values.max(axis=1) - values[:, chosen]).mean()),
+    )
+
+
+def as_candidates(posterior: Posterior, among: Iterable[str] | None) -> tuple[str, ...]:
+    """Check the names to choose from, and put them into the order of the posterior."""
+    if among is None:
+        return posterior.algorithms
+    if isinstance(among, str) or not isinstance(among, Iterable):
+        raise InvalidInputError(f"among: expected a list of algorithms, got {short(among)}.")
+    names = [as_name(name, f"among[{place}]") for place, name in enumerate(among)]
+    if not names:
+        raise InvalidInputError("among: expected at least one algorithm, got none.")
+    unknown = [name for name in names if name not in posterior.algorithms]
+    if unknown:
+        raise InvalidInputError(
+            f"among: the posterior knows no {', '.join(map(repr, unknown))}; it has {', '.join(posterior.algorithms)}."
+        )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidInputError(f"among: {', '.join(twice)} named more than once.")
+    return tuple(name for name in posterior.algorithms if name in names)
+
+
+def ratings_among(posterior: Posterior, candidates: Iterable[str]) -> FloatArray:
+    """``ratings[draw, timepoint, candidate]``: the probability of being the best of the candidates.
+
+    By the independence of irrelevant alternatives this is each rating over the sum of the candidates' ratings.
+    """
+    columns = [posterior.algorithms.index(name) for name in candidates]
+    log_ratings = posterior.log_ratings[:, :, columns]
+    # Relative to the highest, so that candidates with tiny ratings among all are still told apart.
+    ratings: FloatArray = np.exp(log_ratings - log_ratings.max(axis=-1, keepdims=True))
+    ratings /= ratings.sum(axis=-1, keepdims=True)
+    return ratings

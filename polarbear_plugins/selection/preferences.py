@@ -1,0 +1,216 @@
+"""Preferences over time: what the ratings of an algorithm at all timepoints are worth together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear_plugins.checks import FloatArray, as_vector, short
+from polarbear_plugins.errors import InvalidInputError
+
+__all__ = ["BudgetDistribution", "Preference", "PreferenceLike", "as_preference", "vectorized"]
+
+NAMES = ("uniform", "log-uniform", "final", "worst")
+
+
+class BudgetDistribution(Protocol):
+    """A distribution of the budget, such as a frozen distribution of :mod:`scipy.stats`."""
+
+    def cdf(self, x: Any, /) -> Any:
+        """Probability of a budget up to ``x``."""
+
+
+PreferenceLike: TypeAlias = str | ArrayLike | BudgetDistribution | Callable[[FloatArray], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Preference:
+    """A preference for given timepoints.  Made by :func:`as_preference`.
+
+    Attributes
+    ----------
+    name
+        How the preference is called in results.
+    weights
+        What each timepoint counts, with sum 1; ``None`` if the value is no weighted mean of the ratings.
+    function
+        Values ``[...]`` of ratings ``[..., timepoint]``.
+    """
+
+    name: str
+    weights: FloatArray | None
+    function: Callable[[FloatArray], FloatArray]
+
+    def values(self, ratings: FloatArray) -> FloatArray:
+        """Values ``[...]`` of ratings ``[..., timepoint]``."""
+        return self.function(ratings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Vectorized:
+    function: Callable[[FloatArray], Any]
+
+    def __call__(self, ratings: FloatArray) -> Any:
+        return self.function(ratings)
+
+
+def vectorized(function: Callable[[FloatArray], Any]) -> Callable[[FloatArray], Any]:
+    """Mark a preference that values many algorithms in one call, which is much faster.
+
+    Parameters
+    ----------
+    function
+        Gets ratings ``[..., timepoint]`` and returns the values ``[...]``.  It must not change what it gets.
+
+    Examples
+    --------
+    >>> @vectorized
+    ... def early_and_late(ratings):
+    ...     return np.minimum(ratings[..., 0], ratings[..., -1])
+    >>> as_preference(early_and_late, np.array([1.0, 10.0])).values(np.array([[0.2, 0.3], [0.8, 0.7]]))
+    array([0.2, 0.7])
+    """
+    return _Vectorized(function)
+
+
+def as_preference(preference: PreferenceLike, timepoints: FloatArray) -> Preference:
+    """Read a preference; see :func:`polarbear_plugins.select` for the choice there is.
+
+    Examples
+    --------
+    >>> timepoints = np.array([0.0, 10.0, 100.0])
+    >>> as_preference("uniform", timepoints).weights
+    array([0.05, 0.5 , 0.45])
+    >>> as_preference([1, 1, 2], timepoints).weights
+    array([0.25, 0.25, 0.5 ])
+    """
+    if isinstance(preference, str):
+        return _named(preference, timepoints)
+    if hasattr(preference, "cdf"):
+        return _weighted(_distribution_name(preference), _budget_weights(preference, timepoints))
+    if callable(preference):
+        return _from_callable(preference)
+    return _weighted("weights", _given_weights(preference, timepoints))
+
+
+def _named(name: str, timepoints: FloatArray) -> Preference:
+    if name == "uniform":
+        return _weighted(name, _trapezoid(timepoints))
+    if name == "log-uniform":
+        if timepoints.size > 1 and timepoints[0] <= 0:
+            raise InvalidInputError(
+                f'preference "log-uniform" needs positive timepoints, and the first is {timepoints[0]:g}. '
+                'Use "uniform", weights, or timepoints that start later.'
+            )
+        return _weighted(name, _trapezoid(np.log(timepoints) if timepoints.size > 1 else timepoints))
+    if name == "final":
+        return _weighted(name, np.eye(timepoints.size)[-1])
+    if name == "worst":
+        return Preference(name, None, _worst)
+    raise InvalidInputError(
+        f"preference: expected one of {', '.join(NAMES)}, a weight for each timepoint, a distribution of the budget "
+        f"or a function of the ratings over time, got {short(name)}."
+    )
+
+
+def _worst(ratings: FloatArray) -> FloatArray:
+    lowest: FloatArray = ratings.min(axis=-1)
+    return lowest
+
+
+def _weighted(name: str, weights: FloatArray) -> Preference:
+    weights.flags.writeable = False
+    return Preference(name, weights, lambda ratings: ratings @ weights)
+
+
+def _trapezoid(positions: FloatArray) -> FloatArray:
+    """Weights of the mean over an interval, ratings taken as linear between the positions."""
+    if positions.size == 1:
+        return np.ones(1)
+    gaps = np.diff(positions) / (positions[-1] - positions[0])
+    weights: FloatArray = (np.append(gaps, 0.0) + np.insert(gaps, 0, 0.0)) / 2
+    return weights
+
+
+def _given_weights(weights: Any, timepoints: FloatArray) -> FloatArray:
+    given = as_vector(weights, "preference")
+    if given.size != timepoints.size:
+        raise InvalidInputError(
+            f"preference: expected a weight for each of {timepoints.size} timepoints, got {given.size}."
+        )
+    if not (np.isfinite(given) & (given >= 0)).all():
+        wrong = given[~(np.isfinite(given) & (given >= 0))][0]
+        raise InvalidInputError(f"preference: weights must be finite and not negative, got {wrong:g}.")
+    if not given.any():
+        raise InvalidInputError("preference: at least one weight must be positive, and all are 0.")
+    scaled = given / given.max()  # the sum of huge weights would overflow
+    normalised: FloatArray = scaled / scaled.sum()
+    return normalised
+
+
+def _budget_weights(distribution: Any, timepoints: FloatArray) -> FloatArray:
+    """Probability that a timepoint is the last one reached; the first and the last take what lies outside."""
+    name = _distribution_name(distribution)
+    if hasattr(distribution, "freeze"):
+        raise InvalidInputError(
+            f"preference: the distribution {name} is not frozen. Call it first, with its parameters if it has any, "
+            "as in scipy.stats.lognorm(0.5, scale=90)."
+        )
+    below = np.asarray(distribution.cdf(timepoints[1:]), dtype=np.float64)
+    if hasattr(distribution, "pmf"):
+        # A budget of exactly a timepoint reaches it, so P(B < t) is wanted, and cdf is P(B <= t).
+        below = below - np.asarray(distribution.pmf(timepoints[1:]), dtype=np.float64)
+    # A distribution with a list of parameters is many distributions; at one place it shows.
+    if below.shape != (timepoints.size - 1,) or np.shape(distribution.cdf(timepoints[0])) != ():
+        raise InvalidInputError(f"preference: expected one distribution of a budget, got several ({name}).")
+    weights: FloatArray = np.diff(np.clip(below, 0.0, 1.0), prepend=0.0, append=1.0)
+    if not (weights >= -1e-9).all():  # nan fails as well
+        raise InvalidInputError(f"preference: the probabilities of {name} do not increase from 0 to 1.")
+    weights[:] = np.maximum(weights, 0.0)
+    return weights
+
+
+def _distribution_name(distribution: Any) -> str:
+    if hasattr(distribution, "dist"):  # scipy's frozen distributions have no telling text of their own
+        given = [short(value) for value in distribution.args]
+        given += [f"{name}={short(value)}" for name, value in distribution.kwds.items()]
+        return f"{distribution.dist.name}({', '.join(given)})"
+    return str(getattr(distribution, "name", None) or short(distribution))
+
+
+def _from_callable(function: Callable[[FloatArray], Any]) -> Preference:
+    inner = function.function if isinstance(function, _Vectorized) else function
+    name = str(getattr(inner, "__name__", type(inner).__name__))
+
+    def one_by_one(ratings: FloatArray) -> FloatArray:
+        # A copy: the user's function may sort or scale its argument in place.
+        rows = np.array(ratings, order="C").reshape(-1, ratings.shape[-1])
+        values = [_as_value(function(row), name) for row in rows]
+        return np.array(values).reshape(ratings.shape[:-1])
+
+    def all_at_once(ratings: FloatArray) -> FloatArray:
+        values = np.asarray(function(ratings), dtype=np.float64)
+        if values.shape != ratings.shape[:-1]:
+            raise InvalidInputError(
+                f"preference {name}: expected values of the shape {list(ratings.shape[:-1])} for ratings of the shape "
+                f"{list(ratings.shape)}, got {list(values.shape)}. Time is the last axis."
+            )
+        if not np.isfinite(values).all():
+            raise InvalidInputError(f"preference {name}: expected finite values, got nan or an infinite one.")
+        return values
+
+    return Preference(name, None, all_at_once if isinstance(function, _Vectorized) else one_by_one)
+
+
+def _as_value(value: Any, name: str) -> float:
+    array = np.asarray(value)
+    if array.ndim or array.dtype.kind not in "fiu" or not np.isfinite(array):
+        raise InvalidInputError(
+            f"preference {name}: expected one finite number for the ratings of one algorithm over time, "
+            f"got {short(value)}."
+        )
+    return float(array)

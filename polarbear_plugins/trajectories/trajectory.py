@@ -1,0 +1,252 @@
+"""Trajectories: the best value found so far against time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear_plugins.checks import FloatArray, as_name, as_number, as_vector, as_whole_number, check_times
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.trajectories.timepoints import as_timepoints
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Trajectory", "best_at", "sample_staircase"]
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class Trajectory:
+    """Best value so far of one run of one algorithm on one instance, minimised.
+
+    The curve is a staircase: ``best[k]`` holds from ``times[k]`` until ``times[k + 1]``, the last step until
+    ``horizon``.  Before ``times[0]`` the run has nothing (``inf``); past ``horizon`` nobody watched it (``nan``).
+
+    Parameters
+    ----------
+    algorithm, instance
+        Names.  Whole numbers are taken as their decimal text.
+    seed
+        Tells repeated runs of an algorithm on an instance apart.
+    times
+        When the best value changed: finite, not negative, strictly increasing.  Evaluations, seconds, any cost.
+    best
+        Best value so far at those times, never increasing.  ``nan`` stands for a failed evaluation, which
+        leaves the best value as it was; ``inf`` for a run that has nothing yet.
+    horizon
+        How far the run was watched; by default until its last time.
+    incumbent
+        ``best`` is the value of what the run would return, chosen by another value than this one, such as the test
+        loss of the model with the best validation loss.  It may grow; ``nan`` means nothing then.
+
+    Examples
+    --------
+    >>> Trajectory(algorithm="csa", instance="f1", seed=0, times=[1, 10], best=[5.0, 2.0], horizon=20)
+    Trajectory(algorithm='csa', instance='f1', seed=0, 2 steps to 2 at time 10, watched until 20)
+    """
+
+    algorithm: str
+    instance: str
+    seed: int
+    times: FloatArray
+    best: FloatArray
+    horizon: float
+
+    def __init__(
+        self,
+        *,
+        algorithm: str | int,
+        instance: str | int,
+        seed: int = 0,
+        times: ArrayLike,
+        best: ArrayLike,
+        horizon: float | None = None,
+        incumbent: bool = False,
+    ) -> None:
+        algorithm = as_name(algorithm, "algorithm of a trajectory")
+        instance = as_name(instance, f"instance of a trajectory of {algorithm!r}")
+        who = f"trajectory of {algorithm!r} on {instance!r}"
+        seed = as_whole_number(seed, f"{who}: seed")
+        clock = as_vector(times, f"{who}: times")
+        values = as_vector(best, f"{who}: best")
+        _check_pairs(clock, values, who)
+        check_times(clock, who)
+        values = _check_incumbent(values, who) if incumbent else _check_best(values, clock, who)
+        if horizon is None:
+            if not clock.size:
+                raise InvalidInputError(f"{who} is empty: say with horizon= how long it was watched.")
+            horizon = clock[-1]
+        horizon = as_number(horizon, f"{who}: horizon")
+        if horizon < (clock[-1] if clock.size else 0):
+            raise InvalidInputError(
+                f"{who}: horizon {horizon:g} lies before {f'the last time {clock[-1]:g}' if clock.size else 'time 0'}."
+            )
+        for field, value in (
+            ("algorithm", algorithm),
+            ("instance", instance),
+            ("seed", seed),
+            ("times", clock),
+            ("best", values),
+            ("horizon", horizon),
+        ):
+            object.__setattr__(self, field, value)
+
+    @classmethod
+    def from_evaluations(
+        cls,
+        values: ArrayLike,
+        *,
+        algorithm: str | int,
+        instance: str | int,
+        seed: int = 0,
+        times: ArrayLike | None = None,
+        horizon: float | None = None,
+        maximize: bool = False,
+    ) -> Trajectory:
+        """Trajectory of a run from the values of all of its evaluations, kept where the best value improved.
+
+        Parameters
+        ----------
+        values
+            The objective values in the order of evaluation; ``nan`` for a failed one.
+        times
+            When each evaluation was finished; 1, 2, 3, ... by default.
+        horizon
+            How far the run was watched; until its last evaluation by default.
+        maximize
+            The values are to be maximised; the trajectory holds them with the sign turned.
+
+        Examples
+        --------
+        >>> run = Trajectory.from_evaluations([4.0, 7.0, float("nan"), 1.5, 3.0], algorithm="a", instance="f1")
+        >>> run.times, run.best, run.horizon
+        (array([1., 4.]), array([4. , 1.5]), 5.0)
+        """
+        who = f"trajectory of {algorithm!r} on {instance!r}"
+        observed = as_vector(values, f"{who}: values")
+        clock = np.arange(1.0, observed.size + 1) if times is None else as_vector(times, f"{who}: times")
+        _check_pairs(clock, observed, who)
+        check_times(clock, who)
+        best = np.fmin.accumulate(-observed if maximize else observed)
+        best[np.isnan(best)] = np.inf
+        improved = best < np.concatenate(([np.inf], best[:-1]))
+        if clock.size:
+            horizon = clock[-1] if horizon is None else as_number(horizon, f"{who}: horizon")
+            if horizon < clock[-1]:
+                raise InvalidInputError(f"{who}: horizon {horizon:g} lies before the last time {clock[-1]:g}.")
+        return cls(
+            algorithm=algorithm,
+            instance=instance,
+            seed=seed,
+            times=clock[improved],
+            best=best[improved],
+            horizon=horizon,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, so that the arrays of a copy are read-only again.
+        fields = (self.algorithm, self.instance, self.seed, self.times, self.best, self.horizon)
+        return _rebuilt, fields
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the run as a table that :func:`polarbear_plugins.read_trajectories` reads: a row for each improvement.
+
+        Columns: ``algorithm``, ``instance``, ``seed``, ``time``, ``value`` (minimised) and ``horizon``.  Put the tables
+        of several runs together with ``pandas.concat``; a run without any value has no rows.
+
+        >>> Trajectory(algorithm="a", instance="f", times=[1, 4], best=[8, 2], horizon=9).to_pandas()
+          algorithm instance  seed  time  value  horizon
+        0         a        f     0   1.0    8.0      9.0
+        1         a        f     0   4.0    2.0      9.0
+        """
+        import pandas as pd
+
+        same: dict[str, Any] = {"algorithm": self.algorithm, "instance": self.instance, "seed": self.seed}
+        frame = pd.DataFrame({"time": self.times, "value": self.best, "horizon": self.horizon})
+        for place, (column, value) in enumerate(same.items()):
+            frame.insert(place, column, value)
+        return frame
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trajectory):
+            return NotImplemented
+        return (
+            (self.algorithm, self.instance, self.seed, self.horizon)
+            == (other.algorithm, other.instance, other.seed, other.horizon)
+            and np.array_equal(self.times, other.times)
+            and np.array_equal(self.best, other.best)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.algorithm, self.instance, self.seed, self.horizon, self.times.size))
+
+    def __repr__(self) -> str:
+        end = (
+            f"{self.times.size} steps to {self.best[-1]:g} at time {self.times[-1]:g}"
+            if self.times.size
+            else "no value"
+        )
+        return (
+            f"Trajectory(algorithm={self.algorithm!r}, instance={self.instance!r}, seed={self.seed}, "
+            f"{end}, watched until {self.horizon:g})"
+        )
+
+
+def _rebuilt(
+    algorithm: str, instance: str, seed: int, times: FloatArray, best: FloatArray, horizon: float
+) -> Trajectory:
+    # Its values were checked when it was made, as the best so far or as an incumbent's.
+    return Trajectory(
+        algorithm=algorithm, instance=instance, seed=seed, times=times, best=best, horizon=horizon, incumbent=True
+    )
+
+
+def best_at(trajectory: Trajectory, timepoints: ArrayLike) -> FloatArray:
+    """Best value so far at each timepoint: ``inf`` before the first value, ``nan`` past the horizon.
+
+    >>> run = Trajectory(algorithm="a", instance="f1", seed=0, times=[2, 10], best=[5.0, 2.0], horizon=20)
+    >>> best_at(run, [1, 2, 9, 10, 30])
+    array([inf,  5.,  5.,  2., nan])
+    """
+    return sample_staircase(trajectory, as_timepoints(timepoints))
+
+
+def sample_staircase(trajectory: Trajectory, timepoints: FloatArray) -> FloatArray:
+    """:func:`best_at` without its checks, for loops over many runs on one grid."""
+    step = trajectory.times.searchsorted(timepoints, side="right")
+    values = np.concatenate(([np.inf], trajectory.best))[step]
+    values[timepoints.searchsorted(trajectory.horizon, side="right") :] = np.nan
+    return values
+
+
+def _check_pairs(times: FloatArray, values: FloatArray, who: str) -> None:
+    if times.size != values.size:
+        raise InvalidInputError(f"{who}: {times.size} times but {values.size} values; they go in pairs.")
+
+
+def _check_incumbent(values: FloatArray, who: str) -> FloatArray:
+    absent = np.isnan(values)
+    if absent.any():
+        raise InvalidInputError(f"{who}: an incumbent has a value, got nan at position {int(np.argmax(absent))}.")
+    return values
+
+
+def _check_best(best: FloatArray, times: FloatArray, who: str) -> FloatArray:
+    """Refuse a best value that grows; a failed evaluation (nan) repeats the best value before it."""
+    if not best.size or ((best[1:] <= best[:-1]).all() and best[0] == best[0]):
+        return best
+    filled = np.fmin.accumulate(best)
+    worse = best > filled
+    if worse.any():
+        place = int(np.argmax(worse))
+        raise InvalidInputError(
+            f"{who}: the best value so far cannot grow, got {best[place]:.17g} after {filled[place]:.17g} at time "
+            f"{times[place]:g}. Use Trajectory.from_evaluations for the values of single evaluations, "
+            "with maximize=True if larger is better."
+        )
+    filled[np.isnan(filled)] = np.inf
+    filled.flags.writeable = False
+    return filled

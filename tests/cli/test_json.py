@@ -1,0 +1,126 @@
+"""The keys in docs/json.md are those that the commands print."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Command
+
+from polarbear_plugins import RaceResult, RaceSettings, race
+from polarbear_plugins.cli import main
+
+ROOT = Path(__file__).parents[2]
+POLARBEAR = Command()
+ANY = "NAME"
+
+
+def documented(section: str) -> set[str]:
+    """Keys in a section of the page."""
+    page = (ROOT / "docs" / "json.md").read_text()
+    [text] = [part for part in page.split("\n## ")[1:] if part.partition("\n")[0] == section]
+    return set(re.findall(r"^\| `([^`]+)` \|", text, flags=re.MULTILINE))
+
+
+def compare(data: Any, known: set[str], inside: str = "") -> None:
+    """Check that an object has the documented keys and no others, as deep as they are documented."""
+    if isinstance(data, list):
+        for item in data:
+            compare(item, known, f"{inside}[]")
+        return
+    if data is None:
+        return
+    start = f"{inside}." if inside else ""
+    rest = [key.removeprefix(start) for key in known if key.startswith(start)]
+    children = {re.split(r"[.\[]", key)[0] for key in rest if key}
+    if not children:
+        return
+    names = {ANY} if children == {ANY} else children
+    if names != {ANY}:
+        assert set(data) == names, inside
+    for key, value in data.items():
+        compare(value, known, start + (ANY if names == {ANY} else key))
+
+
+def is_a_result(data: dict[str, Any]) -> None:
+    compare(data, documented("A result"))
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
+    settings = RaceSettings(seed=3, max_rounds=2, alpha=0.8, draws=200)
+    result = race("synthetic", "synthetic", [1, 2, 3], settings, workers=0, portfolio_options={"algorithms": 4})
+    return str(result.save(tmp_path_factory.mktemp("json") / "race.npz"))
+
+
+def test_race_and_resume_print_a_result(tmp_path: Path) -> None:
+    journal = str(tmp_path / "race.db")
+    settings = ["--workers", "0", "--max-rounds", "1", "--seed", "3", "--draws", "200"]
+    is_a_result(
+        POLARBEAR.data("race", "synthetic", "synthetic", "--timepoints", "1,2", *settings, "--journal", journal)
+    )
+    is_a_result(POLARBEAR.data("resume", journal, "--workers", "0", "--max-rounds", "2"))
+
+
+def test_analyze_prints_a_result_and_more() -> None:
+    found = POLARBEAR.data("analyze", str(ROOT / "examples" / "runs.csv"), "--timepoints", "3", "--draws", "200")
+    more = documented("analyze")
+    assert more <= set(found)
+    is_a_result({key: value for key, value in found.items() if key not in more})
+
+
+@pytest.mark.parametrize(
+    ("section", "arguments"),
+    [
+        ("select", ["select", "{saved}"]),
+        ("select --size", ["select", "{saved}", "--size", "2"]),
+        ("plan RESULT", ["plan", "{saved}"]),
+        ("plan", ["plan", "--effect", "0.5"]),
+        ("plan --curve", ["plan", "--instances", "30", "--curve"]),
+        ("plugins", ["plugins"]),
+        ("measures", ["measures", "{root}/examples/runs.csv", "--no-posterior"]),
+        ("report", ["report", "{saved}", "-o", "{folder}/report.html"]),
+    ],
+)
+def test_the_keys_of_a_command_are_documented(
+    section: str, arguments: list[str], saved: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polarbear_plugins.report.figures._MOST_NAMES", 0)  # the page matters here, not its figures
+    places = {"saved": saved, "root": str(ROOT), "folder": str(tmp_path)}
+    found = POLARBEAR.data(*(argument.format(**places) for argument in arguments))
+    known = documented(section)
+    assert known
+    compare(found, known)
+
+
+def test_the_keys_of_depth_are_documented(tmp_path: Path) -> None:
+    table = tmp_path / "criteria.csv"
+    rows = ["function,optimizer,loss,time", "f1,a,1,2", "f1,b,2,3", "f2,a,2,1", "f2,b,1,2", "f3,a,3,1", "f3,b,1,0"]
+    table.write_text("\n".join(rows))
+    compare(POLARBEAR.data("depth", str(table)), documented("depth"))
+
+
+def test_the_keys_of_the_leaderboard_are_documented(shared: Path) -> None:
+    folder = str(shared / "bayesmark" / "sample")
+    options = ["--bootstrap", "50", "--timepoints", "2", "--draws", "200", "--studies", "2"]
+    found = POLARBEAR.run("leaderboard", folder, *options, "--json")
+    assert found.exit_code == 0
+    data = json.loads(found.stdout)
+    is_a_result(data["posterior"])
+    compare(data, documented("leaderboard"))
+
+
+def test_every_command_has_its_section() -> None:
+    page = (ROOT / "docs" / "json.md").read_text()
+    named = {word.strip(",") for title in re.findall(r"^## (.+)$", page, flags=re.MULTILINE) for word in title.split()}
+    assert set(main.commands) <= named
+
+
+def test_a_result_as_json_cannot_be_selected_from(tmp_path: Path, saved: str) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(RaceResult.load(saved).to_json())
+    for command in ("select", "plan", "report"):
+        assert "result.json is JSON" in POLARBEAR.fail(command, str(path))

@@ -1,0 +1,120 @@
+"""Races on executors of other packages; those of Dask are in test_dask_executor.py."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import Executor, ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from polarbear_plugins import RaceResult, RaceSettings, race, resume
+from polarbear_plugins.errors import PolarBearError
+from polarbear_plugins.plugins.synthetic import SyntheticSuite, synthetic_portfolio
+
+TIMES = [1, 2, 3]
+SETTINGS = RaceSettings(seed=4, draws=200, max_rounds=2, batch_size=4, batch_min=2)
+
+ALGORITHMS = """
+import os
+import signal
+from pathlib import Path
+
+from polarbear_plugins.plugins.synthetic import synthetic_portfolio
+
+MARKER = Path(__file__).with_name("killed")
+
+
+class Deadly:
+    '''A synthetic algorithm whose fifth run or so ends its process, once.'''
+
+    def __init__(self, algorithm):
+        self.name, self.algorithm = algorithm.name, algorithm
+
+    def run(self, problem, horizon, seed):
+        with MARKER.open("a") as log:
+            log.write("x")
+        if MARKER.stat().st_size == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.algorithm.run(problem, horizon, seed)
+
+
+def deadly():
+    return [Deadly(algorithm) for algorithm in synthetic_portfolio()]
+"""
+
+MPI_RACE = """
+import sys
+from mpi4py.futures import MPIPoolExecutor
+from polarbear_plugins import RaceSettings, race
+
+if __name__ == "__main__":
+    with MPIPoolExecutor() as executor:
+        assert executor.num_workers == 1, executor.num_workers
+        settings = RaceSettings(seed=4, draws=200, max_rounds=2, batch_size=4, batch_min=2)
+        race("synthetic", "synthetic", [1, 2, 3], settings, executor=executor).save(sys.argv[1])
+"""
+
+
+def pool() -> Executor:
+    return ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+
+
+def loky() -> Executor:
+    return pytest.importorskip("loky").ProcessPoolExecutor(1)  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def here() -> RaceResult:
+    return race("synthetic", "synthetic", TIMES, SETTINGS, workers=0)
+
+
+def same(result: RaceResult, expected: RaceResult) -> None:
+    assert result.to_dict() | {"about": None} == expected.to_dict() | {"about": None}
+    assert np.array_equal(result.posterior.ratings, expected.posterior.ratings)
+
+
+def test_loky_gives_the_same_result(here: RaceResult) -> None:
+    with loky() as executor:
+        same(race("synthetic", "synthetic", TIMES, SETTINGS, executor=executor), here)
+
+
+@pytest.mark.parametrize("make", [pool, loky])
+def test_an_executor_that_breaks_says_so_and_the_journal_goes_on(
+    worker_module: Callable[[str, str], ModuleType], tmp_path: Path, make: Callable[[], Executor]
+) -> None:
+    algorithms = worker_module("deadly_algorithms", ALGORITHMS)
+    journal = tmp_path / "race.db"
+    with (
+        make() as executor,
+        pytest.raises(PolarBearError, match=r"The executor broke \(\w+: .*\)\. With a journal .* resume"),
+    ):
+        race(algorithms.deadly(), SyntheticSuite(), TIMES, SETTINGS, executor=executor, journal=journal)
+    found = resume(journal, algorithms.deadly(), SyntheticSuite(), workers=0)
+    same(found, race(synthetic_portfolio(), SyntheticSuite(), TIMES, SETTINGS, workers=0))
+    repeated = algorithms.MARKER.stat().st_size - sum(1 for _ in found.trajectories())
+    assert 1 <= repeated <= 3  # the one that was killed, and perhaps one that had finished and was not yet reported
+
+
+def test_mpi_gives_the_same_result(here: RaceResult, tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py")
+    mpiexec = shutil.which("mpiexec")
+    if mpiexec is None:
+        pytest.skip("mpi4py is installed, and no MPI that could start processes")
+    script, result = tmp_path / "mpi_race.py", tmp_path / "result.npz"
+    script.write_text(MPI_RACE)
+    as_any_user = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe")
+    subprocess.run(
+        [mpiexec, "-n", "2", sys.executable, "-m", "mpi4py.futures", str(script), str(result)],
+        env=os.environ | dict.fromkeys(as_any_user, "1"),
+        check=True,
+        timeout=120,
+    )
+    same(RaceResult.load(result), here)

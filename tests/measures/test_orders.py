@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from polarbear_plugins import Posterior, RankingTable, Trajectory, fit, rank
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.measures.ecdf_and_aocc import area_over_curve
+from polarbear_plugins.measures.orders import Contradiction, find_contradictions, order_by_measures
+
+GRID = [1, 10, 100]
+
+
+def run(algorithm: str, best: list[float], instance: str = "f0", horizon: float = 100) -> Trajectory:
+    times = GRID[: len(best)]
+    return Trajectory(algorithm=algorithm, instance=instance, times=times, best=best, horizon=horizon)
+
+
+def runs(count: int = 40, **curves: list[float]) -> list[Trajectory]:
+    """The same curves on many instances."""
+    return [run(name, best, f"f{k}") for k in range(count) for name, best in curves.items()]
+
+
+def judged(given: list[Trajectory]) -> list[Contradiction]:
+    posterior = fit(rank(given, GRID), seed=1)
+    return find_contradictions(order_by_measures(given, 100, first=1), posterior)
+
+
+def test_known_values_and_orders() -> None:
+    orders = order_by_measures(runs(a=[1e2, 1e2, 1e-8], b=[1e-3, 1e-3, 1e-3]), 100, first=1, targets=[1, 1e-5])
+    assert orders.algorithms == ("a", "b")
+    np.testing.assert_allclose(orders.by_measure["AOCC"], [0, 0.495])  # b from time 1 on, half of the way
+    np.testing.assert_allclose(orders.by_measure["ECDF area"], [0, 0.5])
+    np.testing.assert_allclose(orders.by_measure["final median"], [1e-8, 1e-3])
+    assert orders.order("AOCC") == orders.order("ECDF area") == ("b", "a")
+    assert orders.order("final median") == ("a", "b")
+    assert (orders.runs, orders.left_out, len(orders.instances)) == (80, 0, 40)
+
+
+def test_only_instances_count_on_which_every_algorithm_was_watched_so_long() -> None:
+    given = [
+        run("a", [1e-3], "both"),
+        run("b", [1e-8], "both"),
+        run("a", [1e-8], "alone"),
+        run("b", [1e2], "short", horizon=50),
+        run("a", [1e2], "short"),
+    ]
+    orders = order_by_measures(given, 100)
+    assert (orders.instances, orders.runs, orders.left_out) == (("both",), 2, 3)
+    expected = [area_over_curve(given[0], 100), area_over_curve(given[1], 100)]
+    np.testing.assert_allclose(orders.by_measure["AOCC"], expected)
+
+
+def test_the_table_has_the_ratings_of_each_algorithm_in_its_row() -> None:
+    given = runs(loser=[50, 50, 50], winner=[1, 1, 1])
+    table = rank(given, GRID, algorithms=["winner", "loser"])  # in another order than by name
+    frame = order_by_measures(given, 100).table(fit(table, seed=1), timepoints=2)
+    assert list(frame.index) == ["winner", "loser"]
+    assert list(frame.columns) == ["AOCC", "ECDF area", "final median", "rating at 1", "rating at 100"]
+    assert (frame.loc["winner"] > frame.loc["loser"]).drop("final median").all()
+    assert list(order_by_measures(given, 100).table().columns) == ["AOCC", "ECDF area", "final median"]
+
+
+def test_an_order_that_rankings_confirm_is_no_contradiction() -> None:
+    assert judged(runs(a=[1, 1e-1, 1e-2], b=[2, 2, 2])) == []
+
+
+def test_who_leads_early_and_loses_late_crosses() -> None:
+    # b is much better in the end, a was better before.
+    [pair] = [pair for pair in judged(runs(a=[1, 0.9, 0.8], b=[1.1, 1.0, 1e-8])) if pair.ahead == "a"]
+    assert (pair.kind, pair.lost, pair.won) == ("crossing", ("100",), ("1 to 10",))
+    assert (pair.behind, pair.measures) == ("b", ("AOCC", "ECDF area"))
+
+
+def test_each_order_of_measures_that_differ_is_judged() -> None:
+    found = judged(runs(early=[1e-3, 1e-3, 1e-3], late=[50, 50, 1e-8]))
+    told = {(pair.ahead, pair.measures, pair.kind) for pair in found}
+    assert told == {("early", ("AOCC", "ECDF area"), "crossing"), ("late", ("final median",), "crossing")}
+
+
+def test_who_is_far_better_on_a_few_instances_is_reversed() -> None:
+    # A little worse on most instances and much better on a few: a mean likes it, rankings do not.
+    given = runs(35, usual=[1, 1, 1], lucky=[1.1, 1.1, 1.1])
+    given += [run(name, [best] * 3, f"g{k}") for k in range(5) for name, best in (("usual", 1.0), ("lucky", 1e-8))]
+    [pair] = [pair for pair in judged(given) if pair.ahead == "lucky"]
+    assert (pair.kind, pair.behind, pair.lost, pair.won) == ("reversed", "usual", ("1 to 100",), ())
+    assert "AOCC" in pair.measures
+    assert "final median" not in pair.measures
+
+
+def test_a_pair_that_rankings_cannot_tell_apart_is_open() -> None:
+    [pair] = judged(runs(1, a=[1, 1, 1], b=[2, 2, 2]))
+    assert (pair.kind, pair.ahead, pair.lost, pair.won) == ("open", "a", (), ())
+    assert 0.5 < pair.highest < 0.99
+
+
+def test_probabilities_are_those_of_the_algorithms_whatever_the_order_in_the_posterior() -> None:
+    given = runs(a=[1, 1e-1, 1e-2], b=[2, 2, 2])
+    posterior = fit(rank(given, GRID, algorithms=["b", "a"]), seed=1)
+    assert posterior.algorithms == ("b", "a")
+    assert find_contradictions(order_by_measures(given, 100), posterior) == []
+
+
+def test_equal_measures_order_nothing() -> None:
+    assert judged(runs(a=[1, 1, 1], b=[1, 1, 1])) == []
+
+
+def test_relabelling_the_algorithms_relabels_the_contradictions() -> None:
+    curves = {"a": [1, 0.9, 0.8], "b": [1.1, 1.0, 1e-8], "c": [5, 5, 1e-4]}
+    names = {"a": "z", "b": "x", "c": "y"}
+    plain = judged(runs(**curves))
+    other = judged(runs(**{names[name]: curve for name, curve in curves.items()}))
+    assert len(plain) > 1
+    assert {(names[p.ahead], names[p.behind], p.kind, p.lost, p.won) for p in plain} == {
+        (p.ahead, p.behind, p.kind, p.lost, p.won) for p in other
+    }
+
+
+def test_words_tell_the_kinds_apart() -> None:
+    both: tuple[str, ...] = ("AOCC", "final median")
+    more = {"ahead": "a", "behind": "b", "highest": 0.6, "alpha": 0.99}
+    crossing = Contradiction(both, kind="crossing", lost=("1 to 5", "9"), won=("50",), **more)  # type: ignore[arg-type]
+    assert str(crossing) == (
+        "AOCC and final median put a before b, but b is better at 1 to 5 and 9 (P >= 0.99), and a at 50: the budget "
+        "decides, which one order hides."
+    )
+    backward = Contradiction(both[:1], kind="reversed", lost=("1",), won=(), **more)  # type: ignore[arg-type]
+    assert str(backward) == (
+        "AOCC puts a before b, but b is better at 1 (P >= 0.99), and a surely at no timepoint (P at most 0.60)."
+    )
+    unsure = Contradiction(both[:1], kind="open", lost=(), won=(), **more)  # type: ignore[arg-type]
+    assert str(unsure) == (
+        "AOCC puts a before b, but by rankings neither is surely better at any timepoint (P at most 0.60 for a): other "
+        "instances may turn it."
+    )
+
+
+def test_the_plainest_contradictions_come_first() -> None:
+    given = runs(35, usual=[1, 1, 1], lucky=[1.1, 1.1, 1.1], late=[90, 90, 0.5])
+    others = {"usual": [1.0] * 3, "lucky": [1e-8] * 3, "late": [90, 90, 0.5]}
+    given += [run(name, best, f"g{k}") for k in range(5) for name, best in others.items()]
+    kinds = [pair.kind for pair in judged(given)]
+    assert kinds == sorted(kinds, key=("reversed", "crossing", "open").index)
+    assert {"reversed", "crossing"} <= set(kinds)
+
+
+def posterior_of(*algorithms: str) -> Posterior:
+    values = np.ones((2, 1, len(algorithms)))
+    return fit(RankingTable.from_values(values, algorithms=list(algorithms), timepoints=[1]), seed=1)
+
+
+def test_runs_that_cannot_be_compared_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="there are no trajectories"):
+        order_by_measures([], 100)
+    with pytest.raises(InvalidInputError, match="no run of 'b' was watched until 100, the longest until 50"):
+        order_by_measures([run("a", [1.0]), run("b", [1.0], horizon=50)], 100)
+    with pytest.raises(InvalidInputError, match="no instance on which all of a, b have a run watched until 100"):
+        order_by_measures([run("a", [1.0], "f"), run("b", [1.0], "g")], 100)
+    with pytest.raises(InvalidInputError, match="values below 0"):
+        order_by_measures([run("a", [-1.0])], 100)
+    with pytest.raises(InvalidInputError, match="budget: expected a finite number"):
+        order_by_measures([run("a", [1.0])], math.nan)
+    with pytest.raises(InvalidInputError, match="different algorithms"):
+        find_contradictions(order_by_measures([run("a", [1.0])], 100), posterior_of("a", "b"))

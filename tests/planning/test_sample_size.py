@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from polarbear_plugins import PolarBearError
+from polarbear_plugins.planning.sample_size import (
+    EFFICIENCY,
+    detectable_effect,
+    number_of_instances,
+    power_curve,
+    power_of,
+    standardized_effect,
+)
+
+effects = st.floats(0.15, 3.0)
+powers = st.floats(0.3, 0.99)
+alphas = st.floats(0.001, 0.2)
+tests = st.sampled_from(["t", "wilcoxon", "sign"])
+alternatives = st.sampled_from(["two-sided", "one-sided"])
+
+
+def test_the_known_answers_of_the_paper() -> None:
+    assert number_of_instances(0.5, power=0.8, alpha=0.05) == 34
+    found = detectable_effect(200, power=0.9, alpha=0.05, alternative="one-sided")
+    assert found == pytest.approx(0.2, abs=0.02)
+    assert power_of(200, 0.2, alternative="one-sided") > 0.85
+    assert power_of(200, 0.1, alternative="one-sided") < 0.5
+
+
+@given(effects, powers, alphas, alternatives)
+def test_other_tests_take_as_many_more_as_they_are_less_efficient(
+    effect: float, power: float, alpha: float, alternative: Any
+) -> None:
+    if power <= alpha:
+        return
+    base = number_of_instances(effect, power, alpha, "t", alternative)
+    assert EFFICIENCY == {"t": 1.0, "wilcoxon": 0.86, "sign": 0.637}
+    for test, share in (("wilcoxon", 0.86), ("sign", 0.637)):
+        assert number_of_instances(effect, power, alpha, test, alternative) == math.ceil(base / share)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "one-sided"])
+@pytest.mark.parametrize("effect", [0.1, 0.35, 0.5, 1.2, 4.0])
+@pytest.mark.parametrize("alpha", [0.01, 0.05])
+def test_power_is_that_of_statsmodels(alternative: Any, effect: float, alpha: float) -> None:
+    reference = pytest.importorskip("statsmodels.stats.power").TTestPower()
+    its = {"two-sided": "two-sided", "one-sided": "larger"}[alternative]
+    for count in (3, 10, 34, 200):
+        theirs = float(reference.power(effect, count, alpha, alternative=its))
+        if not math.isnan(theirs):  # where scipy's lower tail is, and the power close to 1
+            assert power_of(count, effect, alpha, alternative=alternative) == pytest.approx(theirs, abs=1e-9)
+    if effect < 4:
+        exact = float(reference.solve_power(effect, None, alpha, 0.9, alternative=its))
+        assert number_of_instances(effect, 0.9, alpha, alternative=alternative) == math.ceil(exact)
+    theirs = float(reference.solve_power(None, 25, alpha, 0.9, alternative=its))
+    assert detectable_effect(25, 0.9, alpha, alternative=alternative) == pytest.approx(theirs, rel=1e-6)
+
+
+@given(effects, powers, alphas, tests, alternatives, st.integers(1, 10))
+def test_the_number_is_the_fewest_with_the_power(
+    effect: float, power: float, alpha: float, test: Any, alternative: Any, comparisons: int
+) -> None:
+    if power <= alpha:
+        return
+    count = number_of_instances(effect, power, alpha, test, alternative, comparisons=comparisons)
+    assert power_of(count, effect, alpha, test, alternative, comparisons=comparisons) >= power
+    if count > 3:
+        assert power_of(count - 1, effect, alpha, test, alternative, comparisons=comparisons) < power
+
+
+@given(st.integers(5, 500), powers, alphas, tests, alternatives)
+def test_the_detectable_effect_has_the_power(
+    count: int, power: float, alpha: float, test: Any, alternative: Any
+) -> None:
+    if power <= alpha:
+        return
+    effect = detectable_effect(count, power, alpha, test, alternative)
+    assert power_of(count, effect, alpha, test, alternative) == pytest.approx(power, abs=1e-6)
+
+
+@given(st.integers(5, 300), effects, alphas, tests, alternatives)
+def test_power_grows_with_effect_instances_and_alpha(
+    count: int, effect: float, alpha: float, test: Any, alternative: Any
+) -> None:
+    base = power_of(count, effect, alpha, test, alternative) - 1e-9
+    assert power_of(count, 1.1 * effect, alpha, test, alternative) >= base
+    assert power_of(count + 1, effect, alpha, test, alternative) >= base
+    assert power_of(count, effect, 1.1 * alpha, test, alternative) >= base
+    assert power_of(count, -effect, alpha, test, alternative) == power_of(count, effect, alpha, test, alternative)
+
+
+def test_simulated_power_is_within_its_monte_carlo_error() -> None:
+    rng, rounds = np.random.default_rng(1), 20_000
+    for count, effect, alternative in ((34, 0.5, "two-sided"), (12, 0.8, "greater")):
+        found = stats.ttest_1samp(rng.normal(effect, 1, (rounds, count)), 0, axis=1, alternative=alternative).pvalue
+        sides: Any = "two-sided" if alternative == "two-sided" else "one-sided"
+        power = power_of(count, effect, alternative=sides)
+        assert (found <= 0.05).mean() == pytest.approx(power, abs=4 * math.sqrt(power * (1 - power) / rounds))
+
+
+def test_a_wilcoxon_test_of_normal_differences_has_at_least_the_power_it_was_planned_for() -> None:
+    rng, rounds = np.random.default_rng(2), 2000
+    count = number_of_instances(0.5, 0.8, test="wilcoxon")
+    samples = rng.normal(0.5, 1, (rounds, count))
+    found = stats.wilcoxon(samples, axis=1).pvalue
+    assert (found <= 0.05).mean() > 0.8
+
+
+def test_without_an_effect_the_power_is_alpha() -> None:
+    for alternative in ("two-sided", "one-sided"):
+        assert power_of(20, 0.0, 0.05, alternative=alternative) == pytest.approx(0.05)  # type: ignore[arg-type]
+
+
+def test_a_power_curve_has_the_power_of_each_effect() -> None:
+    sizes, found = power_curve(50, test="sign", effects=[0.0, 0.3, 0.6])
+    assert found.tolist() == [power_of(50, size, test="sign") for size in sizes]
+    sizes, found = power_curve(50)
+    assert (sizes[0], len(sizes)) == (0.0, 101)
+    assert (np.diff(found) > 0).all()
+    assert found[-1] == pytest.approx(0.999)
+
+
+def test_several_comparisons_share_alpha() -> None:
+    assert number_of_instances(0.5, 0.8, 0.05, comparisons=5) == number_of_instances(0.5, 0.8, 0.01)
+
+
+def test_measurement_error_makes_an_effect_smaller() -> None:
+    assert standardized_effect(0.05, 0.1) == 0.5
+    assert standardized_effect(3.0, 3.0, error=4.0) == 0.6
+    assert standardized_effect(-1.0, 2.0) == -0.5
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: number_of_instances(0), "effect: no number of instances tells an effect of 0 from none"),
+        (lambda: number_of_instances(0.5, power=1), "power: expected a probability .* No finite number of instances"),
+        (lambda: number_of_instances(0.5, power=0), "power: expected a probability between 0 and 1"),
+        (lambda: number_of_instances(0.5, alpha=0), "alpha: expected a probability between 0 and 1"),
+        (lambda: number_of_instances(0.5, power=0.05), r"power: expected more than alpha \(0.05\)"),
+        (lambda: detectable_effect(20, power=0.05), r"power: expected more than alpha \(0.05\)"),
+        (lambda: number_of_instances(1e-9), "effect: 1e-09 needs more than 1,000,000,000 instances"),
+        (lambda: number_of_instances(float("nan")), "effect: expected a finite number"),
+        (lambda: number_of_instances(1e9), "effect: expected at most 1000 standard deviations"),
+        (lambda: number_of_instances(0.5, test="u"), 'test: expected one of "t", "wilcoxon", "sign"'),  # type: ignore[arg-type]
+        (lambda: number_of_instances(0.5, alternative="less"), 'alternative: expected one of "two-sided", "one-sided"'),  # type: ignore[arg-type]
+        (lambda: number_of_instances(0.5, comparisons=0), "comparisons must be a whole number of at least 1"),
+        (lambda: power_of(1, 0.5), "instances must be a whole number of at least 2"),
+        (lambda: detectable_effect(2, test="sign"), "2 instances find no effect of up to 1000 standard deviations"),
+        (lambda: standardized_effect(0.5, 0), "Without any variation one instance is enough"),
+        (lambda: standardized_effect(0.5, -1), "deviation and error: expected numbers that are not negative"),
+    ],
+)
+def test_bad_input_is_refused(call: Any, message: str) -> None:
+    with pytest.raises(PolarBearError, match=message):
+        call()

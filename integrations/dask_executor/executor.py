@@ -19,7 +19,7 @@ from typing import Any
 from polarbear_plugins.errors import InvalidInputError, PolarBearError
 from polarbear_plugins.execution.local_processes import ProcessDiedError
 from polarbear_plugins.execution.requests import Request, RunExecutor, UnfitWorkerError
-from polarbear_plugins.execution.worker import told
+from polarbear_plugins.execution.worker import describe_exception
 from polarbear_plugins.extras import require
 from polarbear_plugins.integrations.dask_executor.messages import given_in, read_answer, write_request
 from polarbear_plugins.integrations.dask_executor.versions import difference, misfit, needed, present
@@ -195,7 +195,7 @@ class DaskExecutor(RunExecutor):
                 troubles += 1
                 await self._look(again=True)
                 if troubles > _TROUBLES:
-                    raise UnfitWorkerError(f"No worker could begin a run ({told(problem)}).") from None
+                    raise UnfitWorkerError(f"No worker could begin a run ({describe_exception(problem)}).") from None
                 await asyncio.sleep(_TICK / 10)
                 continue
             if result is None and fit:  # they are all gone

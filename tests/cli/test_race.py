@@ -60,7 +60,7 @@ def test_a_race_that_was_stopped_goes_on_and_ends_like_one_that_was_not(tmp_path
     resumed = data("resume", journal, "--workers", "0", "--max-rounds", "4")
     whole = data(*SHORT, "--max-rounds", "4")
     assert resumed == whole
-    assert f"{journal}: there is a file already" in failure(*SHORT, "--journal", journal)
+    assert f"{journal} already exists and is not overwritten" in failure(*SHORT, "--journal", journal)
 
 
 def test_the_result_is_saved_whole(tmp_path: Path) -> None:

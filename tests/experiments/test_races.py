@@ -575,7 +575,7 @@ def test_a_killed_driver_loses_and_repeats_no_finished_run(
 
 FAILING = {
     "raises": "ValueError: it does not converge on p",
-    "too_short": "was asked to run until 3 and was watched only until 2",
+    "too_short": "was asked to run until 3, and returned a trajectory with horizon 2",
     "no_trajectory": "must return a Trajectory, got list",
     "WrongLabel": "returned a trajectory of 'somebody else'",
     "WrongInstance": "on 'another one'; labels must agree",
@@ -771,7 +771,7 @@ def test_what_a_journal_cannot_hold_must_be_given_again(tmp_path: Path) -> None:
         resume(path, workers=0)
     with pytest.raises(InvalidInputError, match=r"the suite of this race was given as Python.*suite=\.\.\."):
         resume(path, portfolio, workers=0)
-    with pytest.raises(InvalidInputError, match=r"race\.db: the race has bad, and the portfolio has not"):
+    with pytest.raises(InvalidInputError, match=r"race\.db: the portfolio lacks bad, which this race has"):
         resume(path, {"good": level(0), "else": level(1)}, PROBLEMS, workers=0)
     same(resume(path, portfolio, PROBLEMS, workers=0), expected)
 
@@ -791,7 +791,7 @@ def test_two_instances_of_one_name_are_refused() -> None:
         def identities(self, _: int, /) -> Iterator[Identity]:
             return itertools.repeat(Identity("f1"))
 
-    with pytest.raises(InvalidInputError, match="two instances called 'f1'"):
+    with pytest.raises(InvalidInputError, match="two instances named 'f1'"):
         race(synthetic_portfolio(**OPTIONS), Twice(), TIMES, SETTINGS, workers=0)
 
 
@@ -851,7 +851,7 @@ def test_a_race_that_somebody_entered_is_resumed(tmp_path: Path) -> None:
     same(resumed, entered)
     assert not any(algorithm.ran for algorithm in everybody)
     assert rows(path) == kept
-    with pytest.raises(InvalidInputError, match="the race has late, and the portfolio has not"):
+    with pytest.raises(InvalidInputError, match="the portfolio lacks late, which this race has"):
         resume(path, counting(), SyntheticSuite(), workers=0)
     further = resume(path, everybody, SyntheticSuite(), workers=0, max_rounds=8)
     same(before_without_journal().enter(newcomer("late", 0.0), workers=0, max_rounds=8), further)
@@ -915,7 +915,7 @@ def test_a_result_whose_journal_has_gone_on_is_not_entered(tmp_path: Path) -> No
     before = race(counting(), SyntheticSuite(), TIMES, SETTINGS, workers=0, journal=path)
     after = before.enter(newcomer("late", 0.0), workers=0, max_rounds=5)
     content = path.read_bytes()
-    with pytest.raises(InvalidInputError, match=r"race\.db: the race has gone on since this result"):
+    with pytest.raises(InvalidInputError, match=r"race\.db: the race has advanced since this result"):
         before.enter(newcomer("later", 0.0), workers=0)
     assert path.read_bytes() == content
     assert after.enter(newcomer("later", 0.0), workers=0, max_rounds=6).algorithms[-2:] == ("late", "later")

@@ -172,7 +172,7 @@ def test_nothing_of_a_round_is_written_if_a_part_cannot_be(path: Path) -> None:
 
 def test_a_file_that_exists_is_not_overwritten(filled: Path) -> None:
     before = filled.read_bytes()
-    with pytest.raises(SourceError, match=r"race\.db: there is a file already.*resume\("):
+    with pytest.raises(SourceError, match=r"race\.db already exists and is not overwritten.*resume\("):
         Journal.create(filled, ABOUT, NAMES)
     assert filled.read_bytes() == before
 
@@ -184,7 +184,7 @@ def test_a_journal_that_appears_in_the_last_moment_is_not_overwritten(
     before = filled.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(Path, "exists", lambda *_, **__: False)
-        with pytest.raises(SourceError, match="there is a file already"):
+        with pytest.raises(SourceError, match="already exists and is not overwritten"):
             Journal.create(filled, ABOUT, NAMES)
     assert filled.read_bytes() == before
 
@@ -209,7 +209,7 @@ def refused(path: Path, match: str) -> None:
         read_everything(path)
     assert str(path) in str(caught.value)
     assert path.read_bytes() == before
-    with pytest.raises(SourceError, match=r"there is a file already"):
+    with pytest.raises(SourceError, match=r"already exists and is not overwritten"):
         Journal.create(path, ABOUT, NAMES)
     assert path.read_bytes() == before
 
@@ -243,7 +243,7 @@ def test_a_file_that_does_not_exist_is_not_made(path: Path) -> None:
 def test_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="there is no such file"):
         Journal.open(tmp_path)
-    with pytest.raises(SourceError, match="there is a file already"):
+    with pytest.raises(SourceError, match="already exists and is not overwritten"):
         Journal.create(tmp_path, ABOUT, NAMES)
 
 

@@ -162,7 +162,7 @@ def test_the_sample_shows_its_published_leaderboard(shared: Path) -> None:
         pytest.skip("no Bayesmark sample among the shared data")
     text = succeed(str(folder), "--no-posterior")
     assert "97.269" in text
-    assert "Random search also found the best value known on kNN_diabetes_mse" in text
+    assert "Random search also found the best known value on kNN_diabetes_mse" in text
     assert "4 of 120 studies have a log" in text
 
 

@@ -205,4 +205,4 @@ def test_the_runs_of_a_race_are_read_again_as_iohprofiler_data(tmp_path: Path) -
 def test_select_says_where_the_prior_makes_it_too_sure(tmp_path: Path, prior: str, warned: bool) -> None:
     path = str(tmp_path / "race.npz")
     assert run(*SHORT, "--max-rounds", "1", "--prior", prior, "--output", path).exit_code == 0
-    assert ("takes timepoints for independent" in run("select", path).stdout) == warned
+    assert ("treats timepoints as independent" in run("select", path).stdout) == warned

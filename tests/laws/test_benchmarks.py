@@ -116,13 +116,13 @@ def test_ctrl_c_ends_the_script_and_prints_the_table_so_far(folder: Callable[...
     with ctrl_c_allowed(), (tmp_path / "shown").open("wb") as shown:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=shown, text=True)
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while "  half" not in (tmp_path / "shown").read_text():
             assert time.monotonic() < deadline
             assert process.poll() is None
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=300)
     finally:
         process.kill()
         process.wait()

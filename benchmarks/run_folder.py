@@ -28,7 +28,11 @@ from typing import Any
 from measuring import FIGURES_FILE, SKIPPED
 
 PATIENCE = 10.0  # seconds that a script has to end after ctrl-C
-OWN = "polarbear_plugins"
+#: Packages of the extras, and a module that only Unix has.  Any other that is missing is a mistake in a script.
+OPTIONAL = {
+    *("distributed", "ioh", "matplotlib", "modcma", "nutpie", "onnx", "onnxruntime", "optuna", "psycopg", "pymc"),
+    "resource",
+}
 HEADINGS = ("script", "figure", "compared with", "value", "better", "seconds", "outcome")
 
 
@@ -64,7 +68,7 @@ def reason_to_skip(code: int, last: str) -> str | None:
     if code == SKIPPED:
         return last
     missing = re.fullmatch(r"ModuleNotFoundError: No module named '([\w.]+)'", last)
-    if missing is not None and missing[1].partition(".")[0] != OWN:
+    if missing is not None and missing[1].partition(".")[0] in OPTIONAL:
         return f"needs the package {missing[1]}"
     needs = re.fullmatch(r"[\w.]*MissingExtraError: (.*)", last)
     return None if needs is None else needs[1]
@@ -118,7 +122,7 @@ def end(process: subprocess.Popen[str]) -> int:
                 os.killpg(process.pid, number)
             else:
                 process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):  # ctrl-C again: by force at once
             process.wait(PATIENCE)
     return process.wait()
 
@@ -149,7 +153,7 @@ def main(folder: Path) -> int:
     options = parser.parse_args()
     chosen = list(dict.fromkeys(options.only or scripts))
     outcomes: list[Outcome] = []
-    with tempfile.TemporaryDirectory() as figures:
+    with tempfile.TemporaryDirectory() as figures, contextlib.suppress(KeyboardInterrupt):  # also between two scripts
         for number, name in enumerate(chosen, 1):
             print(f"[{number}/{len(chosen)}] {name} is running", file=sys.stderr, flush=True)
             outcomes.append(run(scripts[name], ["--quick"] if options.quick else [], Path(figures)))
@@ -162,6 +166,4 @@ def main(folder: Path) -> int:
     left = len(chosen) - len(outcomes)
     said = [f"{count} {word}" for word, count in counts.items()] + [f"{left} not run"] * bool(left)
     print(f"{', '.join(said)} in {sum(outcome.seconds for outcome in outcomes):.0f} s", flush=True)
-    if counts["interrupted"]:
-        return 130
-    return int(bool(counts["failed"]))
+    return 130 if left or counts["interrupted"] else int(bool(counts["failed"]))

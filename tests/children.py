@@ -1,8 +1,8 @@
 """Ctrl-C in tests; pyproject.toml puts this folder on the path.
 
-A process that was started with SIGINT ignored, by ``nohup ... &`` or ``trap '' INT``, ignores it for good, and hands
-that on to its children.  The package leaves it at that: who starts a race so wants it to go on.  A test that sends
-SIGINT must not depend on who started pytest.
+A process that is started with SIGINT ignored, by ``nohup ... &`` or ``trap '' INT``, keeps ignoring it, and so do its
+children.  The package does not change that: a user who starts a race this way wants it to go on.  But a test that sends
+SIGINT must not depend on how pytest was started.
 """
 
 from __future__ import annotations

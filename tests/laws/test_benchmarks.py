@@ -1,4 +1,4 @@
-"""The runner of a folder of benchmarks, on folders of small scripts; and every real script says what it takes."""
+"""The runner of a folder of benchmarks, tested on folders of small scripts; every real script answers --help."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_every_folder_has_scripts_and_a_way_to_run_them() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", [*SCRIPTS, *(BENCHMARKS / folder for folder in FOLDERS)], ids=lambda path: path.stem)
-def test_every_script_says_what_it_takes(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_script_answers_help(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(BENCHMARKS)
     from run_folder import reason_to_skip
 
@@ -161,7 +161,7 @@ def test_every_script_says_what_it_takes(script: Path, tmp_path: Path, monkeypat
     assert "--quick" in done.stdout
 
 
-def test_no_script_names_a_place_that_is_gone() -> None:
+def test_every_path_that_a_script_names_exists() -> None:
     """Every path of this repository that a script or its docstring names exists; outputs go to folders that do."""
     files = [*SCRIPTS, *BENCHMARKS.glob("*.py"), *(ROOT / "tests" / "hostile").glob("fuzz*.py")]
     named = {

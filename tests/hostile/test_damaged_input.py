@@ -1,4 +1,4 @@
-"""What benchmarks/fuzz.py found, one small input each."""
+"""What tests/hostile/fuzz.py found, one small input each."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Races with known truth: who is eliminated wrongly, and what does racing save.
 
-    python benchmarks/calibration_races.py --races 500 --output results.json
+    python benchmarks/evidence/calibration_races.py --races 500 --output results.json
 
 Ratings of 5 to 10 algorithms are drawn from the Gaussian process of the paper's synthetic examples, and raced in two
 modes: pointwise elimination with strict resolution under the independent Dirichlet model, and joint elimination with
@@ -12,6 +12,7 @@ running every algorithm in full on as many instances; seconds per race.
 
 import argparse
 import json
+import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -24,6 +25,9 @@ from scipy.stats import beta
 from polarbear_plugins import RaceSettings, race
 from polarbear_plugins.errors import InferenceWarning
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, draw_log_ratings, pareto_set, synthetic_portfolio
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
 
 MODES: dict[str, dict[str, Any]] = {
     "pointwise/strict": {"elimination": "pointwise", "resolution": "strict", "prior": "dirichlet"},
@@ -84,7 +88,7 @@ def main() -> None:
     parser.add_argument("--mode", choices=list(MODES), action="append")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--output", type=Path)
-    options = parser.parse_args()
+    options = parse_arguments(parser, {"races": 4, "timepoints": 4, "draws": 200, "max_rounds": 2})
     print(
         f"{'mode':18}{'corr':>6}{'wrong':>8}{'of':>8}{'share':>9}{'95 % interval':>18}{'exact':>8}{'settled':>9}",
         end="",
@@ -117,11 +121,14 @@ def main() -> None:
                 },
             }
             rows.append(row)
-            print(
+            report_figure(
                 f"{mode:18}{correlation:6.2f}{wrong:8d}{of:8d}{wrong / of:9.4f}{f'{low:.4f} .. {high:.4f}':>18}"
                 f"{row['exact']:8.2f}{row['resolved']:9.2f}{row['saved']:8.2f}{row['instances']:11.0f}"
                 f"{row['seconds']:8.2f}",
-                flush=True,
+                f"share wrongly eliminated, {mode}, correlation {correlation:g}",
+                wrong / of,
+                "1 - alpha: 0.01",
+                "lower",
             )
     if options.output:
         about = {key: getattr(options, key) for key in ("timepoints", "draws", "max_rounds", "first_seed")}

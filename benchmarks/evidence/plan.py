@@ -1,6 +1,6 @@
 """Forecasts of the instances that a race still needs, against what it really needed.
 
-    python benchmarks/plan.py --races 200 --output results.json
+    python benchmarks/evidence/plan.py --races 200 --output results.json
 
 Algorithms with ratings from the Gaussian process of the paper's synthetic examples race until every pair is settled.
 After some rounds the posterior forecasts how many more instances that takes: by ``forecast``, which simulates how the
@@ -16,6 +16,7 @@ column ``inside`` counts the ends of the interval as half.
 import argparse
 import json
 import math
+import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -34,6 +35,9 @@ from polarbear_plugins.racing.analysis import infer
 from polarbear_plugins.racing.forecast import forecast
 from polarbear_plugins.racing.rules import decide, plan
 from polarbear_plugins.racing.state import RaceState, start_race
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
 
 MODES: dict[str, dict[str, Any]] = {
     "pointwise/strict": {"elimination": "pointwise", "resolution": "strict", "prior": "dirichlet"},
@@ -178,7 +182,10 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=5000, help="instances after which a race is given up")
     parser.add_argument("--first-seed", type=int, default=0, help="of the races; fresh ones from 10000 on")
     parser.add_argument("--output", type=Path)
-    options = parser.parse_args()
+    options = parse_arguments(
+        parser,
+        {"races": 2, "timepoints": 3, "draws": 200, "mode": ["pointwise/strict"], "algorithms": (3, 3), "most": 400},
+    )
     warnings.simplefilter("ignore", InferenceWarning)
     columns = ("races", "covered", "95 % interval", "inside", "below", "above", "> median", "width", "needed", "s")
     print(
@@ -198,12 +205,14 @@ def main() -> None:
                 row = judge(name, races)
                 bounds = f"{row['from']:.3f} .. {row['to']:.3f}"
                 rows.append({"mode": mode, "correlation": correlation, "forecast": name, **row})
-                print(
+                report_figure(
                     f"{mode:18}{correlation:6.2f}  {name:12}{row['races']:10d}{row['covered']:10.3f}"
                     f"{bounds:>17}{row['inside']:10.3f}{row['below']:10.3f}"
                     f"{row['above']:10.3f}{row['above_median']:10.3f}{row['width']:10.2f}{row['needed']:10.0f}"
                     f"{row['seconds']:10.3f}",
-                    flush=True,
+                    f"coverage of {name}, {mode}, correlation {correlation:g}",
+                    row["covered"],
+                    "nominal 0.8",
                 )
     if options.output:
         about = {key: value for key, value in vars(options).items() if key not in ("output", "mode", "correlation")}

@@ -1,8 +1,8 @@
 """CPU seconds of the native engine for 4,000 draws, against NUTS on the same models in the same run.
 
-    python benchmarks/inference.py                       # the native engine alone, a minute
-    python benchmarks/inference.py --nuts nutpie         # and NUTS by nutpie, a quarter of an hour
-    python benchmarks/inference.py --nuts nutpie pymc    # and PyMC's own sampler, longer
+    python benchmarks/speed/inference.py                       # the native engine alone, a minute
+    python benchmarks/speed/inference.py --nuts nutpie         # and NUTS by nutpie, a quarter of an hour
+    python benchmarks/speed/inference.py --nuts nutpie pymc    # and PyMC's own sampler, longer
 
 Data are simulated rankings with independent timepoints; the models are those of the paper, so dependence="none".  NUTS
 gets 4 chains of 1,000 warm-up and 1,000 kept draws; its compilation counts, since a race compiles for every new size.
@@ -11,16 +11,20 @@ gets 4 chains of 1,000 warm-up and 1,000 kept draws; its compilation counts, sin
 import argparse
 import json
 import math
+import sys
 import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dependence import simulate
 
 from polarbear_plugins import RankingTable, compare, fit
 from polarbear_plugins.errors import InferenceWarning
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
+from simulated_rankings import rankings
 
 CASES: list[tuple[str, int, int, int]] = [
     ("dirichlet", 7, 100, 20),
@@ -39,15 +43,6 @@ CASES: list[tuple[str, int, int, int]] = [
 NUTS_CASES = {0, 5, 6, 7, 8, 9}
 
 
-def rankings(n: int, instances: int, timepoints: int, seed: int = 2) -> RankingTable:
-    """Rankings by smoothly changing utilities."""
-    rng = np.random.default_rng(seed)
-    time_ = np.linspace(0, 1, timepoints)
-    kernel = np.exp(-0.5 * ((time_[:, None] - time_) / 0.4) ** 2) + 1e-8 * np.eye(timepoints)
-    smooth = np.linalg.cholesky(kernel) @ rng.normal(size=(timepoints, n))
-    return simulate(0.7 * (rng.normal(size=n) + smooth), instances, 0.0, rng)
-
-
 def measured(table: RankingTable, prior: str, engine: str, **options: Any) -> tuple[float, float, Any]:
     """CPU and wall seconds of a fit in this process, and the posterior."""
     cpu, wall = time.process_time(), time.perf_counter()
@@ -64,7 +59,7 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", type=int, default=range(len(CASES)))
     parser.add_argument("--repetitions", type=int, default=3, help="of the native engine; the fastest counts")
     parser.add_argument("--output", type=Path, help="keep the results as JSON")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(parser, {"cases": [0, 7], "repetitions": 1})
     fit(rankings(3, 5, 2), seed=0)  # imports
     results = []
     for place in arguments.cases:
@@ -81,8 +76,12 @@ def main() -> None:
             row[sampler] = {"cpu": nuts_cpu, "ratio": nuts_cpu / cpu, "difference": float(error)}
             row[sampler] |= {"good": posterior.diagnostics.good, "problems": posterior.diagnostics.problems}
             doubt = "" if posterior.diagnostics.good else f" (NUTS: {'; '.join(posterior.diagnostics.problems)})"
-            print(
+            report_figure(
                 f"   {sampler} {nuts_cpu:6.1f} CPU s = {nuts_cpu / cpu:.0f}x, p_better within {error:.3f}{doubt}",
+                f"speed of {row['case']}",
+                nuts_cpu / cpu,
+                f"NUTS by {sampler}",
+                "higher",
                 end="",
             )
         print(flush=True)
@@ -95,7 +94,9 @@ def main() -> None:
         times.append(min(measured(table, "dirichlet", "native")[0] for _ in range(arguments.repetitions)))
         print(f"  P={instances:5d} {times[-1]:.3f}")
     exponent = math.log(times[-1] / times[0]) / math.log(sizes[-1] / sizes[0])
-    print(f"  exponent {exponent:.2f}")
+    report_figure(
+        f"  exponent {exponent:.2f}", "exponent of growth with instances", exponent, "in proportion: 1", "lower"
+    )
     if arguments.output:
         data = {"results": results, "growth": dict(zip(sizes, times, strict=True))}
         arguments.output.write_text(json.dumps(data, indent=1) + "\n")

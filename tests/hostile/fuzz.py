@@ -1,8 +1,8 @@
 """Hand damaged and hostile input to everything that reads a user's file.
 
-    python benchmarks/fuzz.py --reader csv --inputs 100000 --seed 1
-    python benchmarks/fuzz.py --reader all --inputs 1000 --keep findings
-    python benchmarks/fuzz.py --reader csv --replay findings/csv/17
+    python tests/hostile/fuzz.py --reader csv --inputs 100000 --seed 1
+    python tests/hostile/fuzz.py --reader all --inputs 1000 --keep findings
+    python tests/hostile/fuzz.py --reader csv --replay findings/csv/17
 
 Each input is a real file that was damaged by seeded mutations (fuzz_mutations.py; the readers are in fuzz_readers.py).
 Right is what an unchanged file gives, or a PolarBearError in one line that names a file.  Anything else is a finding:
@@ -274,7 +274,7 @@ def keep(name: str, work: Work, findings: dict[tuple[str, str], list[int]], fold
         for number in numbers[:_KEPT_EACH]:
             target = folder / name / str(number)
             store(work.input(number), target)
-            yield f"    python benchmarks/fuzz.py --reader {name} --replay {target}"
+            yield f"    python tests/hostile/fuzz.py --reader {name} --replay {target}"
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """A race of 10,000 instances, 20 algorithms and 50 timepoints: memory, bookkeeping for each run, journal, growth.
 
-    python benchmarks/scale.py                                     # 1,000 and 10,000 instances, some minutes
-    python benchmarks/scale.py --instances 100 400 --algorithms 5 --timepoints 10
-    python benchmarks/scale.py --extremes                          # posteriors of large and odd tables instead
+    python benchmarks/endurance/scale.py                           # 1,000 and 10,000 instances, some minutes
+    python benchmarks/endurance/scale.py --instances 100 400 --algorithms 5 --timepoints 10
+    python benchmarks/endurance/scale.py --extremes                # posteriors of large and odd tables instead
 
 The algorithms are equal, and only ties settle a pair: ``alpha=1`` and an ``epsilon`` of 1e-6 leave every pair open, so
 the race goes on until its cost is spent, which is that of the wanted number of instances in full.  The first batch is
@@ -39,6 +39,9 @@ from polarbear_plugins.experiments import open_race
 from polarbear_plugins.journal.journal import Journal
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, synthetic_portfolio
 from polarbear_plugins.seeds import derived_seed
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
 
 MEMORY = 2048.0  # MB
 PER_RUN = 1.0  # ms
@@ -221,15 +224,23 @@ def table_of(results: dict[int, dict[str, Any]]) -> None:
             f"{verdict(data['bookkeeping_wall'] * each, PER_RUN)}; "
             f"peak memory {data['memory']:,.0f} MB, {verdict(data['memory'], MEMORY)}"
         )
-        print(
+        report_figure(
             f"  bare loop of the runs {data['bare_run'] * each:.3f} CPU ms a run: bookkeeping is "
             f"{data['bookkeeping'] / data['bare_run']:.1f} of it, the race without inference "
-            f"{(data['bookkeeping'] + data['own']) / data['bare_run']:.1f}"
+            f"{(data['bookkeeping'] + data['own']) / data['bare_run']:.1f}",
+            f"time of the bookkeeping, {size:,} instances",
+            data["bookkeeping"] / data["bare_run"],
+            "bare loop of the runs",
+            "lower",
         )
-        print(
+        report_figure(
             f"  bare loop of inserts {data['bare_insert'] * each:.3f} CPU ms a run: the journal is "
             f"{data['journal'] / data['bare_insert']:.1f} of it ({data['journal_wall'] / data['bare_insert_wall']:.1f} "
-            f"by the clock); {data['bytes'] / data['runs']:,.0f} bytes a run"
+            f"by the clock); {data['bytes'] / data['runs']:,.0f} bytes a run",
+            f"time of the journal, {size:,} instances",
+            data["journal"] / data["bare_insert"],
+            "bare loop of inserts",
+            "lower",
         )
         if not data["good"]:
             print("  THE POSTERIOR IS NOT GOOD ENOUGH")
@@ -295,7 +306,7 @@ def main() -> None:
     parser.add_argument("--extremes", action="store_true", help="posteriors of large and odd tables instead")
     parser.add_argument("--part", choices=["race", "resume"], help=argparse.SUPPRESS)
     parser.add_argument("--journal", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parse_arguments(parser, {"instances": [40, 160], "algorithms": 4, "timepoints": 5, "draws": 500})
     if options.extremes:
         extremes(options.draws)
         return

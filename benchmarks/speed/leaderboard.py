@@ -1,6 +1,6 @@
 """How fast scores are resampled, against a loop over algorithms and instances in numpy in the same run.
 
-    python benchmarks/leaderboard.py
+    python benchmarks/speed/leaderboard.py
 
 The loop draws the studies of each algorithm on each instance by ``Generator.integers`` and averages what they index; it
 is timed with fewer resamples, and its time for all of them is extrapolated, since it grows in proportion.  Prints the
@@ -9,13 +9,17 @@ best of several repetitions, seconds of wall-clock time.
 
 import argparse
 import resource
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
-from stopwatch import seconds
 
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.measures.bootstrap import bootstrap_scores
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure, seconds
 
 
 def plain(losses: FloatArray, resamples: int, seed: int) -> FloatArray:
@@ -38,7 +42,7 @@ def main() -> None:
     parser.add_argument("--resamples", type=int, default=10_000)
     parser.add_argument("--loop-resamples", type=int, default=1_000, help="from which the loop is extrapolated")
     parser.add_argument("--repetitions", type=int, default=3)
-    arguments = parser.parse_args()
+    arguments = parse_arguments(parser, {"resamples": 500, "loop_resamples": 50, "repetitions": 1})
     shape = (arguments.algorithms, arguments.instances, arguments.studies)
     rng = np.random.default_rng(0)
     losses = np.clip(rng.beta(0.3, 3.0, size=shape) + rng.normal(0, 0.002, (shape[0], 1, 1)), 0, 1)
@@ -61,7 +65,13 @@ def main() -> None:
     print(
         f"{shape[0]} algorithms x {shape[1]} instances x {shape[2]} studies, {arguments.resamples:,} resamples, seconds"
     )
-    print(f"bootstrap_scores {fast:.2f}   plain loop {slow:.2f} (from {few:,} resamples)   ratio {slow / fast:.1f}")
+    report_figure(
+        f"bootstrap_scores {fast:.2f}   plain loop {slow:.2f} (from {few:,} resamples)   ratio {slow / fast:.1f}",
+        "speed of bootstrap_scores",
+        slow / fast,
+        "a loop in numpy",
+        "higher",
+    )
     print(f"with the frequency of every ranking {with_rankings:.2f}")
     print(f"spread of the scores against that of the loop {float((one.std(axis=0) / spread).mean()):.3f}, ", end="")
     print(f"means apart by at most {shift:.1f} standard errors; the process took {memory:.0f} MB")

@@ -1,6 +1,6 @@
 """Evaluations a second of the suite ma-bbob, against ioh's ManyAffine in the same run.
 
-    python benchmarks/ma_bbob.py --dimension 30 --problems 40 --evaluations 200
+    python benchmarks/speed/ma_bbob.py --dimension 30 --problems 40 --evaluations 200
 
 Both evaluate the same points of the same problems, in turns, five times, of which the fastest counts: once at random
 points and once close to the optima, at distances from 1e-12 to 1.  Printed: how fast each is, the ratio, and the
@@ -9,13 +9,18 @@ largest relative difference of the values.
 
 import argparse
 import itertools
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import ioh
 import numpy as np
 
 from polarbear_plugins.integrations.ma_bbob import MaBbobSuite
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
 
 
 def timed(evaluate: Callable[[np.ndarray], float], points: np.ndarray) -> tuple[float, np.ndarray]:
@@ -33,7 +38,7 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
+    options = parse_arguments(parser, {"dimension": 5, "problems": 3, "evaluations": 50, "repeats": 1})
     shape = options.evaluations, options.dimension
     suite = MaBbobSuite(options.dimension)
     seconds = {"random points": np.zeros(2), "near the optimum": np.zeros(2)}
@@ -54,7 +59,13 @@ def main() -> None:
     print(f"{'':18}{'ma-bbob':>10}{'ManyAffine':>12}{'ratio':>8}  largest relative difference")
     for where, (ours, theirs) in seconds.items():
         total = options.problems * options.evaluations
-        print(f"{where:18}{total / ours:10,.0f}{total / theirs:12,.0f}{theirs / ours:8.2f}  {difference[where]:.1e}")
+        report_figure(
+            f"{where:18}{total / ours:10,.0f}{total / theirs:12,.0f}{theirs / ours:8.2f}  {difference[where]:.1e}",
+            f"evaluations/s, {where}",
+            theirs / ours,
+            "ioh's ManyAffine",
+            "higher",
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """How fast the union-free generic depth of 22 distinct orders of 11 optimizers is, on one core.
 
-    python benchmarks/depth.py
-    python benchmarks/depth.py --correlation 0.5
+    python benchmarks/speed/depth.py
+    python benchmarks/speed/depth.py --correlation 0.5
 
 Each order comes from 6 random criteria of given correlation.  A plain enumeration of all sets of fewer orders, a search
 in pure Python for each, runs beside it on the same few orders for comparison.  Prints CPU seconds.
@@ -9,8 +9,10 @@ in pure Python for each, runs beside it on the same few orders for comparison.  
 
 import argparse
 import itertools
+import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,6 +20,9 @@ import pandas as pd
 from polarbear_plugins.partial_orders import PartialOrder
 from polarbear_plugins.partial_orders.depth import TOLERANCE, measure_depth
 from polarbear_plugins.partial_orders.order import from_criteria
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
 
 
 def random_orders(
@@ -99,7 +104,7 @@ def main() -> None:
     parser.add_argument("--few", type=int, default=12, help="orders for the plain enumeration")
     parser.add_argument("--tolerance", type=float, default=TOLERANCE)
     parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
+    arguments = parse_arguments(parser, {"orders": 10, "few": 9, "correlation": [0.7]})
     for correlation in arguments.correlation or [0.5, 0.7, 0.9]:
         rng = np.random.default_rng(arguments.seed)
         orders = random_orders(arguments.orders, arguments.optimizers, arguments.criteria, correlation, rng)
@@ -119,9 +124,13 @@ def main() -> None:
         end = time.process_time()
         if not np.allclose(plain, fast, rtol=0, atol=1e-12):
             raise SystemExit("The two do not agree.")
-        print(
-            f"  {len(few)} of them: {end - middle:.3f} s, plain enumeration {middle - start:.3f} s, "
-            f"ratio {(middle - start) / (end - middle):.0f}"
+        ratio = (middle - start) / (end - middle)
+        report_figure(
+            f"  {len(few)} of them: {end - middle:.3f} s, plain enumeration {middle - start:.3f} s, ratio {ratio:.0f}",
+            f"speed of {len(few)} orders, correlation {correlation:g}",
+            ratio,
+            "plain enumeration",
+            "higher",
         )
 
 

@@ -1,7 +1,7 @@
 """Time a trial of a race on Optuna's storages, against Optuna's own samplers on the same storage.
 
-    python benchmarks/optuna_storages.py
-    python benchmarks/optuna_storages.py --postgresql postgresql+psycopg://me@host/database
+    python benchmarks/speed/optuna_storages.py
+    python benchmarks/speed/optuna_storages.py --postgresql postgresql+psycopg://me@host/database
 
 The objective takes no time: what is measured is the storage and the sampler. GridSampler goes through the same cells
 and claims them too; RandomSampler claims nothing. The race is kept from ending early. A ratio of 2: twice as long.
@@ -10,6 +10,7 @@ and claims them too; RandomSampler claims nothing. The race is kept from ending 
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -20,6 +21,9 @@ import optuna
 
 from polarbear_plugins import RaceSettings
 from polarbear_plugins.integrations.optuna_sampler import PolarBearSampler
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
 
 VALUES = (0.3, 0.35, 0.4, 0.45)
 
@@ -51,10 +55,10 @@ def storage_of(kind: str, folder: Path, url: str | None) -> Any:
 
 def main() -> None:
     """Print a row for each storage."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=80)
     parser.add_argument("--postgresql", metavar="URL", help="of a database that may be written to")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(parser, {"trials": 8})
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     kinds = ["memory", "journal", "sqlite", *(["postgresql"] if arguments.postgresql else [])]
     print("storage     race ms/trial  RandomSampler  ratio  GridSampler  ratio")
@@ -70,7 +74,16 @@ def main() -> None:
                 if kind == "postgresql":
                     optuna.delete_study(study_name=study.study_name, storage=storage)
         race, random, grid = took["race"], took["random"], took["grid"]
-        print(f"{kind:<11} {race:13.1f}  {random:13.1f}  {race / random:5.1f}  {grid:11.1f}  {race / grid:5.1f}")
+        name = f"time of a trial, {kind}"
+        report_figure(
+            f"{kind:<11} {race:13.1f}  {random:13.1f}  {race / random:5.1f}  ",
+            name,
+            race / random,
+            "RandomSampler",
+            "lower",
+            end="",
+        )
+        report_figure(f"{grid:11.1f}  {race / grid:5.1f}", name, race / grid, "GridSampler", "lower")
 
 
 if __name__ == "__main__":

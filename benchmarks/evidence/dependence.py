@@ -1,6 +1,6 @@
 """Coverage of 95 % intervals when the rankings of a run repeat over time, with and without the correction.
 
-    python benchmarks/dependence.py --simulations 100 --output docs/results/dependence.json
+    python benchmarks/evidence/dependence.py --simulations 100 --output docs/results/dependence.json
 
 Ratings are drawn from the prior, hyperparameters included.  Each simulated run carries a Gaussian copula: its noise at
 neighbouring timepoints correlates by rho, so rho = 0 is the likelihood of the paper.  Printed: the share of
@@ -11,17 +11,21 @@ timepoints at which the interval of a difference of two log-ratings holds the tr
 import argparse
 import itertools
 import json
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
-from polarbear_plugins import RankingTable, fit
+from polarbear_plugins import fit
 from polarbear_plugins.plackett_luce.likelihood import helmert
 from polarbear_plugins.priors import BUILT_IN_PRIORS
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
+from simulated_rankings import simulate
 
 PRIORS = ("bspline", "hsgp", "sparse-gp", "gp", "random-walk")
 CORRELATIONS = (0.0, 0.5, 0.9, 0.99)
@@ -39,21 +43,6 @@ def draw_utilities(prior: Any, n: int, timepoints: int, rng: np.random.Generator
     """Draw ``utilities[timepoint, algorithm]`` from the prior."""
     factor = prior.factor(draw_hyperparameters(prior, rng), np.linspace(0, 1, timepoints))
     return factor @ rng.normal(size=(factor.shape[1], n - 1)) @ helmert(n).T
-
-
-def simulate(utilities: np.ndarray, instances: int, rho: float, rng: np.random.Generator) -> RankingTable:
-    """Simulate runs whose Gumbel noise correlates by ``rho`` from one timepoint to the next."""
-    timepoints, n = utilities.shape
-    noise = rng.standard_normal((instances, timepoints, n))
-    for t in range(1, timepoints):
-        noise[:, t] = rho * noise[:, t - 1] + np.sqrt(1 - rho**2) * noise[:, t]
-    gumbel = -np.log(-norm.logcdf(noise))
-    return RankingTable.from_values(
-        utilities + gumbel,
-        algorithms=[f"a{i}" for i in range(n)],
-        timepoints=np.arange(1, timepoints + 1),
-        maximize=True,
-    )
 
 
 def coverage(log_ratings: np.ndarray, utilities: np.ndarray) -> float:
@@ -95,7 +84,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="keep the results as JSON")
     parser.add_argument("--figure", type=Path, help="draw the coverage (needs matplotlib)")
     parser.add_argument("--draw", type=Path, help="only draw the figure, from the JSON of an earlier run")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(
+        parser, {"simulations": 4, "priors": ["bspline"], "correlations": [0.0, 0.9], "draws": 200}
+    )
     if arguments.draw:
         draw(json.loads(arguments.draw.read_text())["results"], arguments.figure)
         return
@@ -113,10 +104,12 @@ def main() -> None:
             done = np.array(list(pool.map(one_simulation, jobs)))
             mean, error = done.mean(axis=0), done.std(axis=0) / np.sqrt(len(done))
             results.append({"prior": name, "rho": rho, "none": mean[0], "auto": mean[1], "auto_error": error[1]})
-            print(
+            report_figure(
                 f"{name:12s} {rho:5.2f}   {mean[0]:.3f} ± {error[0]:.3f}  {mean[1]:.3f} ± {error[1]:.3f}  "
                 f"{np.median(done[:, 2]):.2f}   ({time.perf_counter() - start:.0f} s)",
-                flush=True,
+                f"coverage, {name}, rho {rho:g}",
+                mean[1],
+                f"nominal 0.95; uncorrected {mean[0]:.3f}",
             )
     outside = [row for row in results if not 0.92 <= row["auto"] <= 0.98]
     print(f"{len(results) - len(outside)} of {len(results)} corrected figures lie between 0.92 and 0.98")

@@ -29,7 +29,7 @@ from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.plugins.manager import Plugins, load_plugins
 from polarbear_plugins.posterior.posterior import Posterior
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared" / "data"
 
 

@@ -1,7 +1,7 @@
 """Evaluations a second on a surrogate of YAHPO Gym: single, batched, and the bare session of onnxruntime.
 
-    python benchmarks/yahpo.py --data yahpo_data
-    python benchmarks/yahpo.py
+    python benchmarks/speed/yahpo.py --data yahpo_data
+    python benchmarks/speed/yahpo.py
 
 The named alternative, measured in turn with ours, is onnxruntime by itself: the same session on one thread, fed with
 arrays that are ready, so that nothing is checked, encoded or read out.  It bounds what any way of calling the surrogate
@@ -25,6 +25,9 @@ import onnxruntime
 
 from polarbear_plugins.adapters.yahpo import load_surrogate
 from polarbear_plugins.plugins.manager import load_plugins
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
 
 
 def rate(evaluate: Callable[[], object], evaluations: int) -> float:
@@ -66,9 +69,14 @@ def measure(scenario: str, data: str, evaluations: int, batch: int, turns: int) 
     ours, bare = rates[:, ::2], rates[:, 1::2]
     print(f"{scenario}: {evaluations} evaluations, batches of {batch}, median of {turns} turns")
     for column, kind in enumerate(("single", "batched")):
-        print(
+        ratio = float(np.median(ours[:, column] / bare[:, column]))
+        report_figure(
             f"{kind:8} {np.median(ours[:, column]):9,.0f}/s  bare onnxruntime {np.median(bare[:, column]):9,.0f}/s  "
-            f"ratio {np.median(ours[:, column] / bare[:, column]):.2f}"
+            f"ratio {ratio:.2f}",
+            f"evaluations/s on {scenario}, {kind}",
+            ratio,
+            "bare onnxruntime",
+            "higher",
         )
 
 
@@ -80,10 +88,10 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=3000)
     parser.add_argument("--batch", type=int, default=500)
     parser.add_argument("--turns", type=int, default=7)
-    options = parser.parse_args()
+    options = parse_arguments(parser, {"evaluations": 200, "batch": 50, "turns": 2})
     with tempfile.TemporaryDirectory() as folder:
         if options.data is None:
-            sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
+            sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
             from make_surrogate import build
 
             options.data = str(build(Path(folder), options.scenario))

@@ -1,6 +1,6 @@
 """How fast IOHprofiler data are read and live runs are logged, against plain alternatives in the same run.
 
-    python benchmarks/ioh_logs.py
+    python benchmarks/speed/ioh_logs.py
 
 Reading: a folder of runs as ioh's Analyzer writes them, to a RankingTable; the alternative is ``pandas.read_csv`` on
 the rows of each run, aligned by ``numpy.searchsorted``, which checks nothing.  Logging needs ioh: a run with a
@@ -11,6 +11,7 @@ repetitions.
 import argparse
 import io
 import json
+import sys
 import tempfile
 import time
 import tracemalloc
@@ -18,11 +19,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from stopwatch import seconds
 
 from polarbear_plugins import RankingTable, log_timepoints, rank
 from polarbear_plugins.adapters import ioh_logs
 from polarbear_plugins.plugins.manager import Plugins
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure, seconds
 
 ALGORITHMS, FUNCTIONS, BUDGET = 5, 24, 10_000
 
@@ -99,7 +102,13 @@ def reading(runs: int, rows: int, repetitions: int) -> None:
             raise SystemExit("The two do not agree.")
         mine, theirs = seconds(ours, repetitions), seconds(lambda: plain(root, grid), repetitions)
         print(f"{count} runs with {count * rows} rows to a RankingTable, CPU seconds")
-        print(f"ours {mine:.2f}   pandas.read_csv per run {theirs:.2f}   ratio {theirs / mine:.1f}")
+        report_figure(
+            f"ours {mine:.2f}   pandas.read_csv per run {theirs:.2f}   ratio {theirs / mine:.1f}",
+            "speed of reading",
+            theirs / mine,
+            "pandas.read_csv for each run",
+            "higher",
+        )
         size = sum(path.stat().st_size for path in root.rglob("*.dat"))
         tracemalloc.start()
         for _ in plugins.read_trajectories(root):
@@ -149,7 +158,13 @@ def logging(repetitions: int) -> None:
             logger.close()
         bare, theirs, mine = times.min(axis=0)
         print(f"{title}: {count} evaluations, {improvements} improvements, CPU seconds")
-        print(f"RankingLogger {mine:.4f}   Analyzer {theirs:.4f}   no logger {bare:.4f}   ratio {mine / theirs:.2f}")
+        report_figure(
+            f"RankingLogger {mine:.4f}   Analyzer {theirs:.4f}   no logger {bare:.4f}   ratio {mine / theirs:.2f}",
+            f"time of logging, {title}",
+            mine / theirs,
+            "ioh's Analyzer",
+            "lower",
+        )
 
 
 def main() -> None:
@@ -158,7 +173,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=6000)
     parser.add_argument("--rows", type=int, default=50, help="rows of each run")
     parser.add_argument("--repetitions", type=int, default=3)
-    arguments = parser.parse_args()
+    arguments = parse_arguments(parser, {"runs": 240, "repetitions": 1})
     reading(arguments.runs, arguments.rows, arguments.repetitions)
     logging(arguments.repetitions)
 

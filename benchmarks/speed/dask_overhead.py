@@ -1,6 +1,6 @@
 """What a run costs beside itself on Dask, against local processes, and what that means for many workers.
 
-    python benchmarks/dask_overhead.py --runs 600 --repeats 3
+    python benchmarks/speed/dask_overhead.py --runs 600 --repeats 3
 
 Synthetic runs that take next to no time go through ``Dispatcher.carry_out``, as in a race: on ``dask:local`` and, in
 turn with it, on as many ``LocalProcesses``, the named alternative.  The ratio is the median over the turns.  Others may
@@ -13,6 +13,7 @@ and how busy workers are, with the barrier after each round, for different batch
 import argparse
 import heapq
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -27,6 +28,9 @@ from polarbear_plugins.execution.requests import PortfolioSource, Request, Suite
 from polarbear_plugins.integrations.dask_executor.executor import DaskExecutor, start_local
 from polarbear_plugins.integrations.dask_executor.messages import perform_written, write_request
 from polarbear_plugins.journal.journal import Journal, JournalRun
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
 
 
 def requests_of(runs: int, timepoints: int) -> list[Request]:
@@ -88,7 +92,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2, help="processes here; the table is for --many")
     parser.add_argument("--timepoints", type=int, default=50)
     parser.add_argument("--many", type=int, default=1000)
-    options = parser.parse_args()
+    options = parse_arguments(parser, {"runs": 40, "repeats": 1})
     requests = requests_of(options.runs, options.timepoints)
     text = json.dumps(write_request(requests[0]))
     back = len(perform_written(text))
@@ -111,7 +115,21 @@ def main() -> None:
     for name, (clock, processor) in zip(what, np.median(turns, axis=0), strict=True):
         print(f"{name:25} {clock:6.2f} ms on the clock, {processor:6.2f} ms of the processor here")
     ratios = np.median(turns[:, 1] / turns[:, 0], axis=0)
-    print(f"dask:local against local processes: ratio {ratios[0]:.1f} on the clock, {ratios[1]:.1f} of the processor")
+    report_figure(
+        f"dask:local against local processes: ratio {ratios[0]:.1f} on the clock, ",
+        "time of a run on the clock",
+        ratios[0],
+        "local processes",
+        "lower",
+        end="",
+    )
+    report_figure(
+        f"{ratios[1]:.1f} of the processor",
+        "time of a run, processor here",
+        ratios[1],
+        "local processes",
+        "lower",
+    )
     needed = options.many * np.median(turns[:, 1, 1]) / 1e3
     print(f"{options.many:,} workers are kept busy by runs of {needed:.1f} s and more")
     for together in (1, 16, 256):

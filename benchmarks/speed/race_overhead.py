@@ -1,6 +1,6 @@
 """What a race costs beside its runs: inference, journal and bookkeeping against the wall time.
 
-    python benchmarks/race_overhead.py --seconds 0.5 --rounds 3
+    python benchmarks/speed/race_overhead.py --seconds 0.5 --rounds 3
 
 Seven synthetic algorithms, each run made to last half a second, on two local processes with a journal.  The named
 alternative is the same number of runs on a bare ``ProcessPoolExecutor``, measured in the same run: the ratio says what
@@ -8,6 +8,7 @@ racing costs besides.  Printed also: what inference takes by itself.
 """
 
 import argparse
+import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -18,6 +19,9 @@ from polarbear_plugins.experiments.open_race import Progress
 from polarbear_plugins.plugins.synthetic import SyntheticAlgorithm, SyntheticSuite, synthetic_portfolio
 from polarbear_plugins.problems.protocols import Problem
 from polarbear_plugins.racing.analysis import infer
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
 
 
 class SlowAlgorithm:
@@ -40,7 +44,7 @@ def main() -> None:
     parser.add_argument("--algorithms", type=int, default=7)
     parser.add_argument("--timepoints", type=int, default=50)
     parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args()
+    options = parse_arguments(parser, {"seconds": 0.05, "rounds": 1})
     portfolio = [
         SlowAlgorithm(algorithm, options.seconds)
         for algorithm in synthetic_portfolio(options.algorithms, options.timepoints, correlation=0.9)
@@ -74,7 +78,13 @@ def main() -> None:
     infer(result.state, 1)
     inference = time.perf_counter() - began
     print(f"{runs} runs of {options.seconds} s in {len(result.rounds)} rounds on {options.workers} processes")
-    print(f"race {raced:.2f} s, bare pool {bare:.2f} s, ratio {raced / bare:.3f}")
+    report_figure(
+        f"race {raced:.2f} s, bare pool {bare:.2f} s, ratio {raced / bare:.3f}",
+        "time of a race",
+        raced / bare,
+        "bare ProcessPoolExecutor",
+        "lower",
+    )
     print(f"the last posterior by itself: {inference:.2f} s ({len(result.state.table)} instances)")
 
 

@@ -1,6 +1,6 @@
 """What the pruner and the sampler cost beside the objective.
 
-    python benchmarks/optuna_overhead.py
+    python benchmarks/speed/optuna_overhead.py
 
 should_prune: CPU milliseconds of a call, in a study in memory with 100 finished trials of 50 steps, when the trial has
 reported 5, 25 or 50 steps, with values that differ and with values that tie, beside Optuna's WilcoxonPruner.
@@ -10,14 +10,19 @@ ask: CPU milliseconds of a trial under PolarBearSampler with 16 given candidates
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import optuna
 
 from polarbear_plugins.integrations.optuna_pruner import PolarBearPruner
 from polarbear_plugins.integrations.optuna_sampler import PolarBearSampler
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
 
 STEPS = 50
 
@@ -71,7 +76,7 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=100, help="finished trials of the study (default: 100)")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(parser, {"trials": 10})
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore")
     print(f"should_prune, CPU ms a call, {arguments.trials} finished trials of {STEPS} steps")
@@ -81,10 +86,22 @@ def main() -> None:
         for reported in (5, 25, STEPS):
             ours = milliseconds(study, PolarBearPruner(), reported, digits)
             theirs = milliseconds(study, optuna.pruners.WilcoxonPruner(), reported, digits)
-            print(f"{name:>8s} {reported:8d} {ours:10.2f} {theirs:10.2f} {ours / theirs:7.2f}", flush=True)
+            report_figure(
+                f"{name:>8s} {reported:8d} {ours:10.2f} {theirs:10.2f} {ours / theirs:7.2f}",
+                f"time of should_prune, {reported} steps, values {name}",
+                ours / theirs,
+                "WilcoxonPruner",
+                "lower",
+            )
     ours = trial_milliseconds(PolarBearSampler([{"x": x} for x in range(16)], seed=1), 300)
     theirs = trial_milliseconds(optuna.samplers.GridSampler({"instance": range(100), "x": range(16)}, seed=1), 300)
-    print(f"a trial, CPU ms: PolarBearSampler {ours:.2f}, GridSampler {theirs:.2f}, ratio {ours / theirs:.2f}")
+    report_figure(
+        f"a trial, CPU ms: PolarBearSampler {ours:.2f}, GridSampler {theirs:.2f}, ratio {ours / theirs:.2f}",
+        "time of a trial",
+        ours / theirs,
+        "GridSampler",
+        "lower",
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What the presets of the CMA-ES portfolios do: evaluations outside the box, and who ends better.
 
-    python benchmarks/presets.py --dimension 5 --budget 10000 --instances 2
+    python benchmarks/evidence/presets.py --dimension 5 --budget 10000 --instances 2
 
 Every variant runs with the presets paper and bounded on the 24 BBOB functions, with the same seed on the same instance.
 Printed for each: the share of evaluations outside the box with paper, and on how many instances the final value is
@@ -8,11 +8,16 @@ better with bounded and with paper.
 """
 
 import argparse
+import sys
+from pathlib import Path
 
 import numpy as np
 
 from polarbear_plugins.integrations.bbob import BbobProblem, BbobSuite
 from polarbear_plugins.integrations.modcma_portfolio import PRESETS, modcma_portfolio
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
 
 
 class Watched:
@@ -37,7 +42,7 @@ def main() -> None:
     parser.add_argument("--instances", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ssa", nargs="+", default=["CSA", "MSR", "TPA", "XNES", "MXNES", "LPXNES"])
-    options = parser.parse_args()
+    options = parse_arguments(parser, {"dimension": 2, "budget": 200, "instances": 1, "ssa": ["CSA"]})
     suite = BbobSuite("bbob", instances=range(1, options.instances + 1), dimension=[options.dimension])
     identities = sorted(suite.identities(0), key=lambda identity: identity.name)
     for ssa in options.ssa:
@@ -49,10 +54,12 @@ def main() -> None:
             outside[preset] = sum(problem.outside for problem in problems) / (options.budget * len(problems))
             final[preset] = np.array([run.best[-1] for run in runs])
         better = [int((final[one] < final[other]).sum()) for one, other in (("bounded", "paper"), ("paper", "bounded"))]
-        print(
+        report_figure(
             f"{ssa:7s} outside: paper {outside['paper']:.1%}, bounded {outside['bounded']:.1%}; better: "
             f"bounded {better[0]}, paper {better[1]} of {len(problems)}",
-            flush=True,
+            f"instances on which bounded is better, {ssa}, of {len(problems)}",
+            better[0],
+            f"preset paper better: {better[1]}",
         )
 
 

@@ -1,6 +1,6 @@
 """What a run costs beside modcma and its objective: evaluations a second of our runner against the bare loop.
 
-    python benchmarks/runner.py --evaluations 10000 --repeats 21
+    python benchmarks/speed/runner.py --evaluations 10000 --repeats 21
 
 The runner is ``polarbear_plugins.execution.requests.perform``, as in the worker of a race: it counts, records, ends the
 run exactly and makes the trajectory.  The named alternative, measured in turn with it, is modcma's own ``run`` with the
@@ -9,7 +9,9 @@ the machine: the two take turns, and the ratio is the median over the turns.  Th
 """
 
 import argparse
+import sys
 import time
+from pathlib import Path
 
 import ioh
 import numpy as np
@@ -19,6 +21,9 @@ from polarbear_plugins.execution.requests import Request, perform
 from polarbear_plugins.integrations import modcma_portfolio
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.problems.protocols import Algorithm, Identity
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
 
 
 class Bbob:
@@ -77,7 +82,7 @@ def main() -> None:
     parser.add_argument("--functions", type=int, nargs="*", default=[1, 21])
     parser.add_argument("--dimensions", type=int, nargs="*", default=[5, 30])
     parser.add_argument("--preset", choices=modcma_portfolio.PRESETS, default="paper")
-    options = parser.parse_args()
+    options = parse_arguments(parser, {"evaluations": 1000, "repeats": 2, "functions": [1], "dimensions": [5]})
     plugins = Plugins()
     plugins.register(modcma_portfolio, "modcma")
     algorithms = plugins.portfolio("modcma-ssa", preset=options.preset, random_search=False)
@@ -102,7 +107,13 @@ def main() -> None:
                     f"ratio {ratios[-1]:.3f}",
                     flush=True,
                 )
-    print(f"ratio: median {np.median(ratios):.3f}, from {min(ratios):.3f} to {max(ratios):.3f}")
+    report_figure(
+        f"ratio: median {np.median(ratios):.3f}, from {min(ratios):.3f} to {max(ratios):.3f}",
+        "evaluations/s, the median",
+        float(np.median(ratios)),
+        "modcma's own run",
+        "higher",
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The native engine against long NUTS runs, for every prior and kernel.
 
-    python benchmarks/references.py --output docs/results/references.json     # needs the extra pymc
+    python benchmarks/evidence/references.py --output docs/results/references.json     # needs the extra pymc
 
 Printed: the largest difference of any p_better and p_anytime from the NUTS run, over several seeds, and the largest
 difference of p_anytime after averaging over the seeds.  NUTS itself has an error: with 8,000 draws of full worth, up to
@@ -10,16 +10,20 @@ difference of p_anytime after averaging over the seeds.  NUTS itself has an erro
 import argparse
 import json
 import math
+import sys
 import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from inference import rankings
 
 from polarbear_plugins import RankingTable, compare, fit
 from polarbear_plugins.errors import InferenceWarning
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
+from simulated_rankings import rankings
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "dirichlet": ("dirichlet", {}),
@@ -110,7 +114,7 @@ def main() -> None:
     parser.add_argument("--sampler", default="auto", choices=["auto", "nutpie", "pymc"])
     parser.add_argument("--stored", type=Path, help="a folder of stored NUTS runs (.npz) to compare with as well")
     parser.add_argument("--output", type=Path, help="keep the results as JSON")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(parser, {"cases": ["dirichlet", "bspline"], "seeds": 2})
     results = {}
     for file in sorted(arguments.stored.glob("*.npz")) if arguments.stored else ():
         results[f"stored {file.stem}"] = row = against_stored(file, arguments.seeds)
@@ -126,7 +130,13 @@ def main() -> None:
 def show(case: str, row: dict[str, Any], more: str = "") -> None:
     """Print a line."""
     joint = "" if row["p_anytime"] is None else f"p_anytime {row['p_anytime']:.3f}, mean {row['p_anytime_mean']:.4f}"
-    print(f"{case:32s} p_better {row['p_better']:.3f}   {joint}   {more}", flush=True)
+    report_figure(
+        f"{case:32s} p_better {row['p_better']:.3f}   {joint}   {more}",
+        f"largest difference of p_better, {case}",
+        row["p_better"],
+        "a long NUTS run",
+        "lower",
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Harm a race again and again and go on with it: nothing finished is lost or repeated, and the result is the same.
 
-    python benchmarks/soak.py --kills 100
+    python benchmarks/endurance/soak.py --kills 100
 
 A race with a journal runs in a process of its own and two workers; one of its algorithms crashes on some instances,
 always the same ones.  At random moments that process, a worker or both are ended by ``kill -9``, also right after the
@@ -30,6 +30,9 @@ from pathlib import Path
 from polarbear_plugins import PolarBearError, RaceResult, RaceSettings, Trajectory, race, resume
 from polarbear_plugins.journal.copies import journal_copy
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, synthetic_portfolio
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
 
 KILLS = ("driver", "worker", "both", "start")
 FAULTS = (*KILLS, *KILLS, "stop", "disk")
@@ -276,7 +279,7 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="Show what the races write to standard error.")
     parser.add_argument("--run", help=argparse.SUPPRESS)
     parser.add_argument("--room", type=int, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parse_arguments(parser, {"kills": 3})
     if options.run is not None:
         begin_or_go_on(Path(options.run) if options.run else None, options.room)
         return 0
@@ -289,8 +292,15 @@ def main() -> int:
         while soak.kills < most and (options.minutes is None or time.monotonic() - began < 60 * options.minutes):
             number += 1
             soak.one_race(number, most)
-        print(soak.report(time.monotonic() - began))
-    return int(any((soak.lost, soak.doubled, soak.different, soak.strays, soak.errors)))
+        wrong = sum((soak.lost, soak.doubled, soak.different, soak.strays, soak.errors))
+        report_figure(
+            soak.report(time.monotonic() - began),
+            f"lost, doubled, different, left behind or wrong, after {soak.kills} kills",
+            wrong,
+            "a race left in peace",
+            "lower",
+        )
+    return int(wrong > 0)
 
 
 if __name__ == "__main__":

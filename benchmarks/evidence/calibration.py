@@ -1,6 +1,6 @@
 """Simulation-based calibration of the native engine, for every prior.
 
-    python benchmarks/calibration.py --simulations 500 --output results.json --figure ranks.png
+    python benchmarks/evidence/calibration.py --simulations 500 --output results.json --figure ranks.png
 
 Ratings are drawn from the prior and rankings from the ratings; then the rank of a true value among the draws of its
 posterior is uniform, if the posterior is right.  Tested are a difference of log-ratings at the first and at the last
@@ -11,6 +11,7 @@ chi-square tests of uniformity; with some forty of them the smallest should be a
 import argparse
 import json
 import math
+import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dependence import draw_hyperparameters, simulate
+from dependence import draw_hyperparameters
 from scipy.stats import chisquare
 
 from polarbear_plugins import fit
@@ -26,6 +27,10 @@ from polarbear_plugins.errors import InferenceWarning
 from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
 from polarbear_plugins.plackett_luce.subsets import statistics_of
 from polarbear_plugins.priors import BUILT_IN_PRIORS
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measuring import parse_arguments, report_figure
+from simulated_rankings import simulate
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "dirichlet": ("dirichlet", {}),
@@ -95,7 +100,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--output", type=Path, help="keep the results as JSON")
     parser.add_argument("--figure", type=Path, help="draw the rank histograms (needs matplotlib)")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(parser, {"simulations": 20, "cases": ["dirichlet", "bspline"]})
     size = (arguments.algorithms, arguments.instances, arguments.timepoints)
     print(f"n={size[0]} P={size[1]} T={size[2]}, {arguments.simulations} simulations each; p-values of uniform ranks")
     results: dict[str, Any] = {}
@@ -113,7 +118,12 @@ def main() -> None:
             shown = "  ".join(f"{name} {p:.3f}" for name, p in p_values.items())
             print(f"{case:24s} {shown}   not good {poor}   ({time.perf_counter() - start:.0f} s)", flush=True)
     everything = [p for result in results.values() for p in result["p_values"].values()]
-    print(f"smallest of {len(everything)} p-values: {min(everything):.4f} (fails below {0.01 / len(everything):.5f})")
+    report_figure(
+        f"smallest of {len(everything)} p-values: {min(everything):.4f} (fails below {0.01 / len(everything):.5f})",
+        f"smallest of {len(everything)} p-values",
+        min(everything),
+        f"uniform ranks: fails below {0.01 / len(everything):.5f}",
+    )
     if arguments.output:
         arguments.output.write_text(json.dumps({"results": results}, indent=1) + "\n")
     if arguments.figure:

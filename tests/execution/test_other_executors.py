@@ -7,10 +7,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ import pytest
 from polarbear_plugins import RaceResult, RaceSettings, race, resume
 from polarbear_plugins.errors import PolarBearError
 from polarbear_plugins.experiments.open_race import Progress
+from polarbear_plugins.journal.copies import journal_copy
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, synthetic_portfolio
 
 TIMES = [1, 2, 3]
@@ -115,6 +117,34 @@ def test_an_executor_that_breaks_says_so_and_the_journal_goes_on(
     same(found, race(synthetic_portfolio(), SyntheticSuite(), TIMES, SETTINGS, workers=0))
     repeated = algorithms.MARKER.stat().st_size - sum(1 for _ in found.trajectories())
     assert repeated == 1  # the one that was killed
+
+
+class Breaking(Executor):
+    """Four calls finish, and the fifth finds it broken: when it is submitted, or by its result."""
+
+    def __init__(self, at_submission: bool) -> None:
+        self.at_submission, self.calls = at_submission, 0
+
+    def submit(self, call: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+        self.calls += 1
+        future: Future[Any] = Future()
+        if self.calls <= 4:
+            future.set_result(call(*given, **named))
+        elif self.at_submission:
+            raise BrokenExecutor("a worker died")
+        else:
+            future.set_exception(BrokenExecutor("a worker died"))
+        return future
+
+
+@pytest.mark.parametrize("at_submission", [False, True])
+def test_runs_that_finished_before_an_executor_broke_are_in_the_journal(tmp_path: Path, at_submission: bool) -> None:
+    # On a busy machine the driver learns of all of this at once.
+    journal = tmp_path / "race.db"
+    with pytest.raises(PolarBearError, match="no finished run is lost"):
+        race("synthetic", "synthetic", TIMES, SETTINGS, executor=Breaking(at_submission), journal=journal)
+    with journal_copy(journal) as copy:
+        assert len(list(copy.runs())) == 4
 
 
 def test_mpi_gives_the_same_result(here: RaceResult, tmp_path: Path) -> None:

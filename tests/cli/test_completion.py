@@ -59,7 +59,7 @@ def test_every_portfolio_and_suite_that_plugins_name_is_known_to_them() -> None:
 @pytest.mark.skipif(BASH is None, reason="needs bash")
 def test_bash_completes_as_documented(root: Path, tmp_path: Path) -> None:
     [line] = [
-        line for line in (root / "docs" / "report.md").read_text().splitlines() if "=bash_source polarbear" in line
+        line for line in (root / "docs" / "reference" / "commands.md").read_text().splitlines() if "=bash_source polarbear" in line
     ]
     program = tmp_path / "polarbear"
     code = "from polarbear_plugins.cli import main; main(prog_name='polarbear')"

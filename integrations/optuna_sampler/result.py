@@ -15,12 +15,11 @@ from polarbear_plugins.inference.fitting import fit
 from polarbear_plugins.integrations.optuna_sampler.rules import Parameters, Rules
 from polarbear_plugins.integrations.optuna_sampler.sampler import RACE, PolarBearSampler, refuse_several_objectives
 from polarbear_plugins.integrations.optuna_sampler.study_view import Look
+from polarbear_plugins.racing.analysis import infer
 from polarbear_plugins.racing.asynchronous import table_of
-from polarbear_plugins.racing.result import Failure, RaceResult, infer
-from polarbear_plugins.racing.state import start_race
+from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.racing.state import Failure, start_race
 from polarbear_plugins.rankings.table import RankingTable
-
-__all__ = ["LikelyBest", "likely_best", "race_result"]
 
 
 def race_result(study: Any) -> RaceResult:
@@ -40,7 +39,7 @@ def race_result(study: Any) -> RaceResult:
     else:
         raise InvalidInputError(f"There is no race in the study {study.study_name!r}: no PolarBearSampler was at work.")
     look = Look.at(study, rules)
-    progress = race.progress(look.cells, look.instances, look.entrants)
+    progress = race.standing(look.cells, look.instances, look.entrants)
     found = [name for name in look.parameters if any(candidate == name for candidate, _ in look.cells)]
     decided = () if progress.state is None else progress.state.algorithms
     names = (*decided, *(name for name in found if name not in decided))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -93,6 +94,17 @@ def test_every_room_has_a_page_with_all_its_public_names(root: Path) -> None:
         assert page.exists(), f"the room {room} has no page"
         missing = set(names) - _described(root, page).get(f"{PACKAGE}.{room}", set())
         assert not missing, f"{page.name} lacks {sorted(missing)}"
+
+
+def test_whatever_is_made_from_a_docstring_has_one(root: Path) -> None:
+    """Sphinx leaves out silently what has none, such as an alias: a page has to write it out."""
+    for room in _rooms(root):
+        page = root / "docs" / "reference" / f"{room}.md"
+        written = set(re.findall(r"^\.\. py:\w+:: (\w+)", page.read_text(), flags=re.MULTILINE))
+        for name in _described(root, page)[f"{PACKAGE}.{room}"] - written:
+            thing = _object(f"{PACKAGE}.{room}", name)
+            documented = inspect.isclass(thing) or inspect.isroutine(thing)
+            assert thing is None or (documented and thing.__doc__), f"{page.name} has to write out {name}"
 
 
 def test_every_module_of_an_adapter_or_an_integration_is_in_the_reference(root: Path) -> None:

@@ -56,6 +56,20 @@ def _keep_attributes_together(app: Any, what: str, name: str, documented: Any, o
             lines[number] = ":ivar " + found[0][6:].replace(", ", ",") + line[found.end() :]
 
 
+def _find_in_its_room(app: Any, env: Any, node: Any, text: Any) -> Any:
+    """Link what docstrings name at the top of the package, or by its module, to where its room describes it."""
+    package, *rooms = node["reftarget"].split(".")
+    if node.get("refdomain") != "py" or package != "polarbear_plugins" or not rooms:
+        return None
+    name = rooms.pop()
+    domain = env.get_domain("py")
+    pattern = re.compile(rf"{package}\.{rooms[0] if rooms else '[a-z_]+'}\.{name}")
+    places = [place for place in domain.objects if pattern.fullmatch(place)]
+    if len(places) != 1:
+        return None
+    return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], places[0], node, text)
+
+
 def _load_nothing_from_elsewhere(app: Any, problem: Exception | None) -> None:
     """Refuse pages that would load a script, a style, a font or a picture from another place."""
     address = r"""["']?\s*(?:https?:)?//"""
@@ -79,4 +93,5 @@ def setup(app: Any) -> None:
     app.connect("autodoc-process-signature", _write_aliases_plainly)
     app.connect("autodoc-process-docstring", _keep_attributes_together, priority=600)  # after napoleon
     app.connect("doctree-read", _write_dashes)
+    app.connect("missing-reference", _find_in_its_room)
     app.connect("build-finished", _load_nothing_from_elsewhere)

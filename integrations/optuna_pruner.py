@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, short
 from polarbear_plugins.extras import require
-from polarbear_plugins.plackett_luce.pairwise import RatingMode, margin_of
+from polarbear_plugins.plackett_luce.likelihood import margin_of
+from polarbear_plugins.plackett_luce.pairwise import RatingMode
 
 if TYPE_CHECKING:
     import optuna

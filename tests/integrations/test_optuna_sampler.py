@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import subprocess
 import sys
@@ -345,10 +346,14 @@ def test_threads_share_a_race() -> None:
 # Mistakes
 
 
-def test_without_optuna_the_sampler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("module", ["", ".rules", ".sampler", ".result", ".study_view"])
+def test_without_optuna_the_sampler_says_what_to_install(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = "polarbear_plugins.integrations.optuna_sampler"
+    for name in [name for name in sys.modules if name.startswith(package)]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(MissingExtraError, match=r"PolarBearSampler needs 'optuna'.*polarbear-plugins\[optuna\]"):
-        PolarBearSampler()
+        importlib.import_module(package + module)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +363,7 @@ def test_without_optuna_the_sampler_says_what_to_install(monkeypatch: pytest.Mon
         ({"candidates": 3}, "expected a list of parameters"),
         ({"candidates": [{"x": 1}, 3]}, "'1' must be parameters by name"),
         ({"candidates": [{"x": 1}, {"x": [1]}]}, "x must be a number"),
-        ({"candidates": [{"x": 1}, {"instance": 1}]}, "has an 'instance'"),
+        ({"candidates": [{"x": 1}, {"instance": 1}]}, "has a value for 'instance'. The race chooses the instance"),
         ({"base": "tpe"}, "base: expected a sampler"),
         ({"n_candidates": 1}, "n_candidates"),
         ({"timepoints": [3, 1]}, "timepoints"),

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from polarbear_plugins.checks import reason
-from polarbear_plugins.errors import SourceError
+from polarbear_plugins.errors import SourceError, reason
 from polarbear_plugins.extras import require
 from polarbear_plugins.files import check_growth
 from polarbear_plugins.plugins.hookspecs import hookimpl
@@ -21,7 +20,6 @@ from polarbear_plugins.trajectories.trajectory import Trajectory
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["polarbear_read_trajectories"]
 
 _TEXT = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")

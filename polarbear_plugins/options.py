@@ -7,10 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from polarbear_plugins.checks import as_whole_number, short
-from polarbear_plugins.errors import InvalidInputError
-
-__all__ = ["Reader", "flag", "read_options", "whole_number", "whole_numbers"]
+from polarbear_plugins.checks import as_whole_number
+from polarbear_plugins.errors import InvalidInputError, short
 
 #: Turns the value of an option into what it means; also told what to call the option in a message.
 Reader: TypeAlias = Callable[[object, str], Any]

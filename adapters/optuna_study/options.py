@@ -12,8 +12,6 @@ from polarbear_plugins.errors import InvalidInputError, SourceError
 if TYPE_CHECKING:
     import optuna
 
-__all__ = ["StudyOptions", "TimeAxis"]
-
 #: Number of the trial, seconds since the first trial began, or the resource that trials report as step.
 TimeAxis: TypeAlias = Literal["trials", "seconds", "step"]
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from polarbear_plugins.adapters.optuna_study.name_pattern import Label
 from polarbear_plugins.adapters.optuna_study.options import StudyOptions, TimeAxis
-from polarbear_plugins.checks import reason
-from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.errors import InvalidInputError, SourceError, reason
 from polarbear_plugins.extras import require
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     import optuna
 else:
     optuna = require("optuna", extra="optuna", who="Reading Optuna studies")
-
-__all__ = ["read_studies"]
 
 # From the trials of a study, the sign of its values and whether steps count from 0, to times, values and horizon.
 _Points: TypeAlias = tuple[list[float], list[float], float]

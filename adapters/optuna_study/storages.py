@@ -8,14 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polarbear_plugins.checks import reason
-from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.errors import InvalidInputError, SourceError, reason
 from polarbear_plugins.extras import require
 
 if TYPE_CHECKING:
     import optuna
-
-__all__ = ["find_storage", "load_studies"]
 
 _WHO = "Reading Optuna studies"
 _DATABASES = ("sqlite", "mysql", "postgresql", "postgres", "oracle", "mssql", "mariadb", "cockroachdb")

@@ -17,9 +17,8 @@ from polarbear_plugins.extras import require
 from polarbear_plugins.integrations.gp_bbob.distributions import Distribution, as_distribution
 from polarbear_plugins.integrations.gp_bbob.mixture import FUNCTIONS, Mixture
 from polarbear_plugins.options import Reader, read_options
-from polarbear_plugins.problems.protocols import Identity, Problem, cube
-
-__all__ = ["PRIORS", "WHO", "GpBbobProblem", "GpBbobSuite"]
+from polarbear_plugins.problems.given import cube
+from polarbear_plugins.problems.protocols import Identity, Problem
 
 #: The suite, as messages call it.
 WHO = "The suite 'gp-bbob'"

@@ -18,12 +18,11 @@ from polarbear_plugins.integrations.optuna_sampler.rules import Parameters, Rule
 from polarbear_plugins.integrations.optuna_sampler.sampler import PolarBearSampler, check_one_objective
 from polarbear_plugins.integrations.optuna_sampler.study_storage import read_rules
 from polarbear_plugins.integrations.optuna_sampler.study_view import StudyView, sign_of
+from polarbear_plugins.racing.analysis import infer
 from polarbear_plugins.racing.asynchronous import table_of
-from polarbear_plugins.racing.result import Failure, RaceResult, infer
-from polarbear_plugins.racing.state import start_race
+from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.racing.state import Failure, start_race
 from polarbear_plugins.rankings.table import RankingTable
-
-__all__ = ["LikelyBest", "likely_best", "race_result"]
 
 # Name, type and value of each parameter of a configuration: True, 1 and 1.0 are different values.
 _Key: TypeAlias = tuple[tuple[str, str, Any], ...]
@@ -48,24 +47,24 @@ def race_result(study: optuna.Study) -> RaceResult:
             f"There is no race in the study {study.study_name!r}: none of its trials came from a PolarBearSampler."
         )
     view = StudyView.of(study, rules)
-    progress = race.progress(view.cells, view.instances, view.entrants)
+    standing = race.standing(view.cells, view.instances, view.entrants)
     with_runs = [name for name in view.parameters if any(candidate == name for candidate, _ in view.cells)]
     if len(with_runs) < 2:
         raise InvalidInputError(f"The study {study.study_name!r} has no two candidates with a finished trial yet.")
-    decided = () if progress.state is None else progress.state.algorithms
+    decided = () if standing.state is None else standing.state.algorithms
     names = (*decided, *(name for name in with_runs if name not in decided))
     state = start_race(names, race.timepoints, rules.settings)
-    if progress.state is not None:
+    if standing.state is not None:
         resolved = np.array(state.resolved)
         known = len(decided)
-        resolved[:, :known, :known] = progress.state.resolved
-        state = replace(state, resolved=resolved, rounds=progress.state.rounds, batch=progress.state.batch)
+        resolved[:, :known, :known] = standing.state.resolved
+        state = replace(state, resolved=resolved, rounds=standing.state.rounds, batch=standing.state.batch)
     instances = [name for name in view.instances if any(instance == name for _, instance in view.cells)]
     table = table_of(names, race.timepoints, view.cells, lambda _: True, instances)
     state = replace(state, table=table, cost=float(view.cost))
     return RaceResult(
         state=state,
-        stopped=progress.over or "interrupted",
+        stopped=standing.over or "interrupted",
         _posterior=infer(state, len(state.rounds) + 1),
         failures=tuple(Failure(*cell, f"{count} trials failed") for cell, count in view.given_up.items()),
         about={

@@ -12,7 +12,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from polarbear_plugins.checks import as_name, as_whole_number
+from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.integrations.optuna_sampler.rules import Parameters, Rules, as_candidates
 from polarbear_plugins.integrations.optuna_sampler.study_storage import (
@@ -25,11 +25,10 @@ from polarbear_plugins.integrations.optuna_sampler.study_storage import (
     write_rules,
 )
 from polarbear_plugins.integrations.optuna_sampler.study_view import StudyView
-from polarbear_plugins.racing.asynchronous import Progress
+from polarbear_plugins.names import as_name
+from polarbear_plugins.racing.asynchronous import Standing
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.trajectories.timepoints import as_timepoints
-
-__all__ = ["PolarBearSampler", "check_one_objective"]
 
 _DEFAULTS = RaceSettings(batch_size=4, batch_min=1, batch_max=16, draws=2000)
 
@@ -165,7 +164,7 @@ class PolarBearSampler(optuna.samplers.BaseSampler):
         if state == TrialState.FAIL:  # the objective failed; a trial whose process was killed does not get here
             write_assignment(study, trial, {**assignment, "failed": True})
         view = StudyView.of(study, self.rules, ending=(trial.number, state, values))
-        if view.racing and self._progress(view).over:
+        if view.racing and self._standing(view).over:
             _stop(study)
 
     def _is_left_to_base(self, study: optuna.Study, trial: FrozenTrial) -> bool:
@@ -188,8 +187,8 @@ class PolarBearSampler(optuna.samplers.BaseSampler):
             write_rules(study, rules)
         self._studies_with_rules.add(study.study_name)
 
-    def _progress(self, view: StudyView) -> Progress:
-        return self.race.progress(view.cells, view.instances, view.entrants)
+    def _standing(self, view: StudyView) -> Standing:
+        return self.race.standing(view.cells, view.instances, view.entrants)
 
     def _claim(self, study: optuna.Study, trial: FrozenTrial, view: StudyView) -> None:
         """Write what the trial is to do, and choose again if a trial with a lower number has the same assignment."""
@@ -213,44 +212,44 @@ class PolarBearSampler(optuna.samplers.BaseSampler):
             if names and not enqueued:
                 return _assign(names[number % len(names)], 0), False
             return _assign(f"t{number}", 0, founder=1), False
-        progress = self._progress(view)
-        if progress.over:
+        standing = self._standing(view)
+        if standing.over:
             _stop(study)
-        newcomers = progress.newcomers - view.founding.get(progress.round, 0)
+        newcomers = standing.newcomers - view.founding.get(standing.round, 0)
         if enqueued or newcomers > 0:
-            return self._found(trial, view, progress), False
+            return self._found(trial, view, standing), False
         taken = {cell for cell, numbers in view.claims.items() if set(numbers) != {number}}
-        open_cells = [(order.algorithm, order.instance) for order in progress.orders]
+        open_cells = [(order.algorithm, order.instance) for order in standing.orders]
         free = [cell for cell in open_cells if cell not in taken]
         if free:
             # Trials with different numbers choose differently, even if they see the same.
             return _assign(*free[number % len(free)]), True
         stale = [cell for cell in open_cells if view.is_stale(cell)]
         # Every open cell is claimed: continue with what will probably be asked for next.
-        waiting = view.entrants.get(progress.round, []) if progress.newcomers else []
+        waiting = view.entrants.get(standing.round, []) if standing.newcomers else []
         ahead = [
             cell
-            for cell in progress.ahead(len(view.instances), waiting)
+            for cell in standing.ahead(len(view.instances), waiting)
             if cell not in taken and not view.is_done(cell)
         ]
         if ahead and not stale:
             return _assign(*ahead[number % min(len(ahead), 8)]), True
-        if not names and not stale and not progress.over:
-            return self._found(trial, view, progress), False
-        return _assign(*(stale or open_cells or view.least_done(progress))[0]), False
+        if not names and not stale and not standing.over:
+            return self._found(trial, view, standing), False
+        return _assign(*(stale or open_cells or view.least_done(standing))[0]), False
 
-    def _found(self, trial: FrozenTrial, view: StudyView, progress: Progress) -> Assignment:
+    def _found(self, trial: FrozenTrial, view: StudyView, standing: Standing) -> Assignment:
         """Make the trial the first one of a new candidate, whose parameters come from the base sampler."""
-        self._proposals[trial_id(trial)] = self._propose(view, progress)
-        return _assign(f"t{trial.number}", 0, founder=progress.round + (not progress.newcomers))
+        self._proposals[trial_id(trial)] = self._propose(view, standing)
+        return _assign(f"t{trial.number}", 0, founder=standing.round + (not standing.newcomers))
 
-    def _propose(self, view: StudyView, progress: Progress) -> optuna.Trial:
+    def _propose(self, view: StudyView, standing: Standing) -> optuna.Trial:
         """Ask the base sampler for a new candidate, in a study with one trial for each candidate."""
         with _silence_optuna():
             study = optuna.create_study(sampler=self._base)
-            if progress.posterior is not None:
-                estimates = progress.posterior.log_ratings.mean(axis=(0, 1))
-                for name, estimate in zip(progress.posterior.algorithms, estimates, strict=True):
+            if standing.posterior is not None:
+                estimates = standing.posterior.log_ratings.mean(axis=(0, 1))
+                for name, estimate in zip(standing.posterior.algorithms, estimates, strict=True):
                     parameters = view.parameters.get(name, {})
                     distributions = {key: view.distributions[name][key] for key in parameters}
                     study.add_trial(

@@ -13,17 +13,6 @@ from typing import Any, NotRequired, TypedDict, cast
 import optuna
 from optuna.trial import FrozenTrial
 
-__all__ = [
-    "Assignment",
-    "assignment_of",
-    "read_all_trials",
-    "read_assignment",
-    "read_rules",
-    "trial_id",
-    "write_assignment",
-    "write_rules",
-]
-
 _RACE = "polarbear:race"  # attribute of a study: the rules of its race
 _CELL = "polarbear:cell"  # attribute of a trial: its assignment
 

@@ -12,12 +12,10 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.integrations.optuna_sampler.rules import Rules
 from polarbear_plugins.integrations.optuna_sampler.study_storage import Assignment, assignment_of, read_all_trials
-from polarbear_plugins.racing.asynchronous import Progress
-
-__all__ = ["EndingTrial", "StudyView", "sign_of"]
+from polarbear_plugins.racing.asynchronous import Standing
 
 # Number, state and values of a trial that is ending: the storage does not have them yet.
 EndingTrial: TypeAlias = tuple[int, TrialState, Sequence[float] | None]
@@ -153,9 +151,9 @@ class StudyView:
         claimed = max(self.claims.get(cell, [-1]))
         return sum(number > claimed for number in self._ended) >= 16 + 4 * running
 
-    def least_done(self, progress: Progress) -> list[tuple[str, int]]:
+    def least_done(self, standing: Standing) -> list[tuple[str, int]]:
         """Cells of the survivors, those with the fewest runs first: for trials that the race does not need."""
-        names = list(self.parameters) if progress.state is None else list(progress.state.pareto_set)
+        names = list(self.parameters) if standing.state is None else list(standing.state.pareto_set)
         cells = [(name, place) for place in range(max(len(self.instances), 1)) for name in names]
 
         def count_runs(cell: tuple[str, int]) -> int:

@@ -10,18 +10,14 @@ import click
 import numpy as np
 
 from polarbear_plugins.cli.completion import complete_files
-from polarbear_plugins.cli.findings import show_result
-from polarbear_plugins.cli.options import key_values, parse_timepoints, settings_from, settings_options
-from polarbear_plugins.cli.output import console, json_option, print_json
+from polarbear_plugins.cli.options import key_values, parse_timepoints, read_sources, settings_from, settings_options
+from polarbear_plugins.cli.output import console, json_option, print_json, show_result
 from polarbear_plugins.cli.progress import inferring, stoppable, working
-from polarbear_plugins.cli.sources import read_sources
 from polarbear_plugins.plugins.manager import load_plugins
-from polarbear_plugins.racing.result import analyze as analyze_table
+from polarbear_plugins.racing.analysis import analyze as analyze_table
 from polarbear_plugins.rankings.stream import default_timepoints, rank
+from polarbear_plugins.rankings.summaries import win_shares
 from polarbear_plugins.rankings.table import Repetitions
-from polarbear_plugins.rankings.win_shares import win_shares
-
-__all__ = ["analyze"]
 
 _FASTER = "Fewer --timepoints or --draws, --engine native and --prior dirichlet take less time."
 

@@ -12,8 +12,6 @@ from click.shell_completion import CompletionItem
 from polarbear_plugins.errors import PluginWarning
 from polarbear_plugins.plugins.manager import load_plugins
 
-__all__ = ["complete_files", "complete_names", "complete_registered", "names_in"]
-
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 

@@ -12,8 +12,6 @@ from polarbear_plugins.cli.output import WIDE, console, json_option, print_json,
 from polarbear_plugins.errors import PluginWarning
 from polarbear_plugins.plugins.manager import load_plugins
 
-__all__ = ["plugins"]
-
 
 @click.command(short_help="What is installed, and what failed.")
 @json_option

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 import click
 
-from polarbear_plugins.checks import FloatArray, as_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.cli.completion import complete_registered
-from polarbear_plugins.cli.findings import show_result
 from polarbear_plugins.cli.options import key_values, parse_timepoints, settings_from, settings_options
-from polarbear_plugins.cli.output import console, json_option, print_json, prints_to_stderr
+from polarbear_plugins.cli.output import console, json_option, print_json, prints_to_stderr, show_result
 from polarbear_plugins.cli.progress import ProgressView
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.execution.interruptions import undisturbed
@@ -25,8 +25,6 @@ from polarbear_plugins.integrations.ioh_writer import scenario_of, write_ioh
 from polarbear_plugins.plugins.manager import load_plugins
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
-
-__all__ = ["race", "resume"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -21,12 +21,10 @@ from threadpoolctl import threadpool_limits
 
 from polarbear_plugins.checks import as_number, as_whole_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning
-from polarbear_plugins.execution.local_processes import LocalProcesses, UnloadableError, WorkersCannotStartError, told
+from polarbear_plugins.execution.local_processes import LocalProcesses, WorkersCannotStartError
 from polarbear_plugins.execution.requests import Request, RunExecutor, UnfitWorkerError, perform, perform_alone
-from polarbear_plugins.execution.worker import left_as_found
+from polarbear_plugins.execution.worker import UnloadableError, left_as_found, told
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["Dispatcher", "Outcome"]
 
 Call: TypeAlias = Future[tuple[Trajectory, float]]
 

@@ -20,34 +20,13 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from polarbear_plugins.checks import FloatArray, short
-from polarbear_plugins.errors import InvalidInputError, PolarBearError
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.errors import InvalidInputError, PolarBearError, short
 from polarbear_plugins.execution.local_processes import UnsendableError, serialized
 from polarbear_plugins.plugins.manager import Plugins, load_plugins
-from polarbear_plugins.problems.protocols import (
-    Algorithm,
-    GivenSuite,
-    Identity,
-    Problem,
-    Suite,
-    as_portfolio,
-    as_suite,
-)
+from polarbear_plugins.problems.given import GivenSuite, as_portfolio, as_suite
+from polarbear_plugins.problems.protocols import Algorithm, Identity, Problem, Suite
 from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
-
-__all__ = [
-    "PortfolioSource",
-    "Registered",
-    "Request",
-    "RunExecutor",
-    "SuiteSource",
-    "UnfitWorkerError",
-    "check_sendable",
-    "make_request",
-    "perform",
-    "perform_alone",
-    "sampled",
-]
 
 
 @dataclass(frozen=True, slots=True)

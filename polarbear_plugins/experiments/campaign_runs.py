@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.environment import installed_versions
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, SourceError
 from polarbear_plugins.execution.dispatcher import Dispatcher
@@ -22,10 +23,8 @@ from polarbear_plugins.execution.requests import PortfolioSource, Request, Suite
 from polarbear_plugins.journal.journal import Journal, JournalRun
 from polarbear_plugins.planning.repetitions import RepetitionSettings, next_runs
 from polarbear_plugins.problems.protocols import Identity
-from polarbear_plugins.racing.settings import derived_seed
+from polarbear_plugins.seeds import derived_seed
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["CampaignRuns", "Measure", "Samples", "Watcher"]
 
 Measure: TypeAlias = Callable[[Trajectory], float]
 Watcher: TypeAlias = Callable[[int, int], None]

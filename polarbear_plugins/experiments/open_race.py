@@ -20,13 +20,12 @@ from polarbear_plugins.journal.replay import failures_of, made_with, replayed, u
 from polarbear_plugins.plugins.manager import Plugins, load_plugins
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.problems.protocols import Identity
-from polarbear_plugins.racing.result import Failure, RaceResult, infer
+from polarbear_plugins.racing.analysis import infer
+from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.rules import decide, enter, observe, plan
-from polarbear_plugins.racing.settings import derived_seed
-from polarbear_plugins.racing.state import Plan, RaceState, StopReason
+from polarbear_plugins.racing.state import Failure, Plan, RaceState, StopReason
+from polarbear_plugins.seeds import derived_seed
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["Progress", "Race", "Watcher"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InferenceWarning, InvalidInputError, UnknownNameError
 from polarbear_plugins.inference.task import Engine, Task
 from polarbear_plugins.plackett_luce.subsets import statistics_of
@@ -20,8 +21,6 @@ from polarbear_plugins.plugins.manager import load_plugins
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.priors import BUILT_IN_PRIORS, Prior, TemporalPrior
 from polarbear_plugins.rankings.table import RankingTable, check_comparable
-
-__all__ = ["BUILT_IN_ENGINES", "find_engine", "fit", "make_prior", "scaled_time"]
 
 # Where the engines are: they import scipy or PyMC, which is not to happen before one is used.
 BUILT_IN_ENGINES = {
@@ -147,8 +146,7 @@ def scaled_time(timepoints: FloatArray, scale: TimeScale = "auto") -> FloatArray
     if scale == "auto" and positive and timepoints.size > 2:
         scale = "log" if _unevenness(np.log(timepoints)) < _unevenness(timepoints) else "linear"
     time = np.log(timepoints) if scale == "log" else timepoints
-    scaled: FloatArray = (time - time[0]) / (time[-1] - time[0])
-    return scaled
+    return (time - time[0]) / (time[-1] - time[0])
 
 
 def _load(place: str) -> Any:
@@ -181,8 +179,7 @@ def make_prior(prior: str | Prior, options: Mapping[str, object]) -> Prior:
         return prior
     make: Callable[..., Any] = _named(prior, "prior", BUILT_IN_PRIORS, "polarbear_priors")
     _check_options(make, options, f"prior {prior!r}")
-    made: Prior = make(**options)
-    return made
+    return make(**options)
 
 
 def _check_options(function: Callable[..., Any], options: Mapping[str, object], who: str, given: int = 0) -> None:

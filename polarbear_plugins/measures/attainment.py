@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
-from polarbear_plugins.measures.targets import LOWER, UPPER, as_targets, check_bounds, hitting_times
-from polarbear_plugins.rankings.stream import check_trajectory
+from polarbear_plugins.measures.targets import LOWER, UPPER, as_targets, check_bounds
+from polarbear_plugins.trajectories.runs import check_trajectory
 from polarbear_plugins.trajectories.timepoints import as_timepoints
-from polarbear_plugins.trajectories.trajectory import Trajectory
+from polarbear_plugins.trajectories.trajectory import Trajectory, hitting_times
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["attained", "attainment_differences", "attainment_surfaces"]
 
 _MOST_SETS = 5_000
 
@@ -38,8 +38,7 @@ def attained(trajectories: Iterable[Trajectory], timepoints: ArrayLike, targets:
     grid, goals = as_timepoints(timepoints), as_targets(targets)
     runs = _watched(trajectories, float(grid[-1]), "attained")
     hits = np.stack([hitting_times(run, goals) for run in runs])
-    share: FloatArray = (hits <= grid[:, None, None]).mean(axis=1)
-    return share
+    return (hits <= grid[:, None, None]).mean(axis=1)
 
 
 def attainment_surfaces(

@@ -9,40 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
-from polarbear_plugins.measures.attainment import attained, attainment_differences, attainment_surfaces
-from polarbear_plugins.measures.tables import expected_running_time, fixed_budget, fixed_target
-from polarbear_plugins.measures.targets import (
-    LOWER,
-    UPPER,
-    as_targets,
-    check_bounds,
-    group_runs,
-    hitting_times,
-    hold_last_value,
-    log_targets,
-)
+from polarbear_plugins.measures.attainment import attained
+from polarbear_plugins.measures.targets import LOWER, UPPER, as_targets, check_bounds
+from polarbear_plugins.trajectories.runs import group_runs
 from polarbear_plugins.trajectories.timepoints import as_timepoints
-from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
+from polarbear_plugins.trajectories.trajectory import Trajectory, hitting_times, sample_staircase
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "area_over_curve",
-    "attained",
-    "attainment_differences",
-    "attainment_surfaces",
-    "ecdf",
-    "ecdf_area",
-    "expected_running_time",
-    "fixed_budget",
-    "fixed_target",
-    "hold_last_value",
-    "log_targets",
-    "mean_area_over_curve",
-]
 
 
 def area_over_curve(trajectory: Trajectory, budget: float, lower: float = LOWER, upper: float = UPPER) -> float:
@@ -162,8 +139,7 @@ def _scaled(trajectory: Trajectory, values: FloatArray, lower: float, upper: flo
             "the known optimum, or give targets for an ECDF; rankings need neither."
         )
     logs = np.log10(np.clip(values, lower, upper))
-    scaled: FloatArray = 1 - (logs - np.log10(lower)) / (np.log10(upper) - np.log10(lower))
-    return scaled
+    return 1 - (logs - np.log10(lower)) / (np.log10(upper) - np.log10(lower))
 
 
 def _watched(trajectories: Iterable[Trajectory], budget: float, who: str) -> dict[str, list[Trajectory]]:

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError
-
-__all__ = ["RandomBaseline", "lower_quantile", "make_baseline", "normalise", "smallest_of"]
 
 # Bayesmark puts the best known value this many steps of floating point lower, so that nothing is divided by zero.
 _PADDING = 10_000
@@ -151,8 +150,7 @@ def lower_quantile(values: FloatArray, level: ArrayLike) -> FloatArray:
     array([2., 3.])
     """
     places = np.ceil(len(values) * np.asarray(level)).astype(int) - 1
-    quantiles: FloatArray = np.sort(values, axis=0)[places]
-    return quantiles
+    return np.sort(values, axis=0)[places]
 
 
 def smallest_of(values: FloatArray, number: int) -> float:
@@ -171,8 +169,7 @@ def _weights_of_smallest(n: int, number: int) -> FloatArray:
     last = n if number == 1 else min(n, 2 + math.ceil(100 * (n - 1) / (number - 1)))
     left = np.arange(n - 1, n - last, -1, dtype=np.float64)
     ratios = np.maximum(left - number + 1, 0.0) / left
-    weights: FloatArray = number / n * np.concatenate(([1.0], np.cumprod(ratios)))
-    return weights
+    return number / n * np.concatenate(([1.0], np.cumprod(ratios)))
 
 
 def _weighted(weights: FloatArray, ordered: FloatArray) -> float:

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_array, as_name, short
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_array
 from polarbear_plugins.display.frames import long_frame
 from polarbear_plugins.display.html import summary_table, text
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.measures.bootstrap import Bootstrap, bootstrap_scores
 from polarbear_plugins.measures.random_baseline import RandomBaseline, lower_quantile, make_baseline, normalise
+from polarbear_plugins.names import as_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Scores", "Studies", "incumbents", "score_studies"]
 
 #: For each algorithm and instance an array ``[study, iteration, suggestion]``.
 Cells: TypeAlias = Mapping[tuple[str, str], FloatArray]
@@ -44,10 +45,7 @@ def incumbents(visible: FloatArray, scored: FloatArray) -> FloatArray:
     values = np.take_along_axis(scored, choice, axis=-1)[..., 0]
     iterations = np.arange(keys.shape[-1])
     best = keys <= np.minimum.accumulate(keys, axis=-1)
-    chosen: FloatArray = np.take_along_axis(
-        values, np.maximum.accumulate(np.where(best, iterations, 0), axis=-1), axis=-1
-    )
-    return chosen
+    return np.take_along_axis(values, np.maximum.accumulate(np.where(best, iterations, 0), axis=-1), axis=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +134,7 @@ class Scores:
     @property
     def leaderboard(self) -> FloatArray:
         """Score of each algorithm after the last iteration: 100 for the best values known, 0 for the clip."""
-        score: FloatArray = 100.0 * (1.0 - self.mean[-1])
-        return score
+        return 100.0 * (1.0 - self.mean[-1])
 
     @property
     def leaderboard_median(self) -> FloatArray:
@@ -301,8 +298,7 @@ def _error_of_mean(values: FloatArray) -> FloatArray:
     n = values.shape[-1]
     if n < 2:
         return np.full(values.shape[:-1], np.inf)
-    error: FloatArray = stdtrit(n - 1, 0.975) * values.std(axis=-1, ddof=1) / np.sqrt(n)
-    return error
+    return stdtrit(n - 1, 0.975) * values.std(axis=-1, ddof=1) / np.sqrt(n)
 
 
 def _as_key(key: object) -> tuple[str, str]:

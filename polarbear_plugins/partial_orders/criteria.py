@@ -10,21 +10,27 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_vector, reason, short
-from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
-from polarbear_plugins.measures.targets import hitting_times
-from polarbear_plugins.partial_orders import IndifferenceError, Missing, from_criteria
-from polarbear_plugins.partial_orders.order import PartialOrder
-from polarbear_plugins.rankings.stream import natural_key
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_vector
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError, reason, short
+from polarbear_plugins.names import natural_key
+from polarbear_plugins.partial_orders.order import (
+    IndifferenceError,
+    Missing,
+    PartialOrder,
+    from_criteria,
+)
 from polarbear_plugins.trajectories.timepoints import as_timepoints
-from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
+from polarbear_plugins.trajectories.trajectory import Trajectory, hitting_times, sample_staircase
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["best_at_timepoints", "orders_of_functions", "read_criteria", "split_criteria", "time_to_targets"]
+if TYPE_CHECKING:
+    import pandas as pd
 
-Indifference: TypeAlias = Literal["refuse", "incomparable", "leave-out"]
+
+SuiteIndifference: TypeAlias = Literal["refuse", "incomparable", "leave-out"]
 Statistic: TypeAlias = Literal["median", "mean"]
 
 _MISSING = ("", "nan", "NaN", "NAN", "NA", "N/A", "null", "None")
@@ -211,7 +217,7 @@ def orders_of_functions(
     frames: Mapping[str, pd.DataFrame],
     maximize: Iterable[str] = (),
     *,
-    indifferent: Indifference = "refuse",
+    indifferent: SuiteIndifference = "refuse",
     missing: Missing = "refuse",
 ) -> dict[str, PartialOrder]:
     """Partial order of each test function; see :func:`~polarbear_plugins.partial_orders.from_criteria`.

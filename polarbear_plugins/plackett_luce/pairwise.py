@@ -13,9 +13,7 @@ import math
 import numpy as np
 from scipy.special import ndtr
 
-from polarbear_plugins.checks import FloatArray
-
-__all__ = ["RatingMode", "choices_of", "margin_of"]
+from polarbear_plugins.arrays import FloatArray
 
 _LONGEST_STEP = 2.0
 _MOST_STEPS = 100

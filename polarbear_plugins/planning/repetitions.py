@@ -16,21 +16,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_number, as_vector, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number, as_vector, as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.planning.sample_size import as_choice
-from polarbear_plugins.racing.settings import derived_seed
-
-__all__ = [
-    "Difference",
-    "ErrorMethod",
-    "Estimate",
-    "RepetitionSettings",
-    "estimate_difference",
-    "next_runs",
-    "optimal_ratio",
-    "pairs_of",
-]
+from polarbear_plugins.seeds import derived_seed
 
 Difference = Literal["simple", "percent"]
 ErrorMethod = Literal["parametric", "delta", "bootstrap"]
@@ -231,8 +221,7 @@ def _difference(one: FloatArray, other: FloatArray, difference: Difference, name
             f"Percent differences need positive means, and that of {names[0]!r} is {np.min(one):g} (or may be, for all "
             'the runs tell). Use difference="simple", or a measure that is always positive.'
         )
-    share: FloatArray = (other - one) / one
-    return share
+    return (other - one) / one
 
 
 def _as_sample(values: ArrayLike, name: str, at_least: int = 0) -> FloatArray:

@@ -13,21 +13,9 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_number, as_vector, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number, as_vector, as_whole_number
 from polarbear_plugins.errors import InvalidInputError
-
-__all__ = [
-    "EFFICIENCY",
-    "Alternative",
-    "PairedTest",
-    "as_choice",
-    "as_probability",
-    "detectable_effect",
-    "number_of_instances",
-    "power_curve",
-    "power_of",
-    "standardized_effect",
-]
 
 PairedTest = Literal["t", "wilcoxon", "sign"]
 Alternative = Literal["two-sided", "one-sided"]

@@ -26,12 +26,10 @@ from polarbear_plugins.plots.style import (
 )
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.selection.choice import as_candidates
-from polarbear_plugins.selection.risks import probability_best
+from polarbear_plugins.selection.preferences import probability_best
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["plot_ratings", "plot_timeline"]
 
 
 def plot_ratings(

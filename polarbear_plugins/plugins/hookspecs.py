@@ -18,20 +18,6 @@ import pluggy
 from polarbear_plugins.problems.protocols import Algorithm, Suite
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
-__all__ = [
-    "PROJECT",
-    "ReportSection",
-    "hookimpl",
-    "polarbear_engines",
-    "polarbear_executor",
-    "polarbear_portfolio",
-    "polarbear_priors",
-    "polarbear_read_trajectories",
-    "polarbear_report_sections",
-    "polarbear_round_finished",
-    "polarbear_suite",
-]
-
 PROJECT = "polarbear"
 
 hookspec = pluggy.HookspecMarker(PROJECT)

@@ -16,10 +16,9 @@ import pluggy
 from polarbear_plugins.errors import InvalidInputError, PluginWarning, UnknownNameError
 from polarbear_plugins.plugins import hookspecs
 from polarbear_plugins.plugins.hookspecs import PROJECT
-from polarbear_plugins.problems.protocols import Algorithm, Suite, as_portfolio
+from polarbear_plugins.problems.given import as_portfolio
+from polarbear_plugins.problems.protocols import Algorithm, Suite
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["FailedPlugin", "InstalledPlugin", "Plugins", "load_plugins", "read_trajectories"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +114,12 @@ class Plugins:
     def read_trajectories(self, source: object, /, **options: object) -> Iterable[Trajectory]:
         """Ask the adapters for the trajectories in a source; see :func:`polarbear_plugins.read_trajectories`."""
         result = self.manager.hook.polarbear_read_trajectories(source=source, options=options)
-        found: Iterable[Trajectory] = self._known(result, "polarbear_read_trajectories", "source", source)
-        return found
+        return self._known(result, "polarbear_read_trajectories", "source", source)
 
     def suite(self, name: str, /, **options: object) -> Suite:
         """Make the suite of a registered name."""
         result = self.manager.hook.polarbear_suite(name=name, options=options)
-        suite: Suite = self._known(result, "polarbear_suite", "suite", name)
-        return suite
+        return self._known(result, "polarbear_suite", "suite", name)
 
     def portfolio(self, name: str, /, **options: object) -> tuple[Algorithm, ...]:
         """Make the algorithms of a registered name."""
@@ -133,8 +130,7 @@ class Plugins:
     def executor(self, address: str, /, **options: object) -> Executor:
         """Connect to the executor at an address."""
         result = self.manager.hook.polarbear_executor(address=address, options=options)
-        executor: Executor = self._known(result, "polarbear_executor", "executor", address)
-        return executor
+        return self._known(result, "polarbear_executor", "executor", address)
 
     def _known(self, result: Any, hook: str, what: str, asked_for: object) -> Any:
         """Return the result of a first-result hook, or say who was asked and what they know."""

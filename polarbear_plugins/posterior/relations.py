@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.display.frames import pair_frame
 from polarbear_plugins.display.html import html_table, text
 from polarbear_plugins.errors import InvalidInputError
@@ -16,8 +17,6 @@ from polarbear_plugins.posterior.posterior import Posterior
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Relations", "compare"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from polarbear_plugins.racing.result import RaceResult
 
-__all__ = ["ResultTable", "table_of_result"]
 
 ResultTable: TypeAlias = Literal["algorithms", "rounds", "eliminations", "rivals", "open_pairs", "failures"]
 

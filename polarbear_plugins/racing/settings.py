@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from polarbear_plugins.checks import as_number, as_whole_number, reason, short
-from polarbear_plugins.errors import InvalidInputError
-
-__all__ = ["MOST_INSTANCES", "EliminationMode", "RaceSettings", "ResolutionMode", "derived_seed"]
+from polarbear_plugins.checks import as_number, as_whole_number
+from polarbear_plugins.errors import InvalidInputError, reason, short
 
 EliminationMode = Literal["pointwise", "joint"]
 ResolutionMode = Literal["strict", "crossing"]
@@ -134,13 +131,3 @@ class RaceSettings:
 
 def _rebuilt(data: dict[str, Any]) -> RaceSettings:
     return RaceSettings(**data)
-
-
-def derived_seed(seed: int, *path: str | int) -> int:
-    """Seed for one purpose, from the seed of the race; below 2^31, which every library accepts.
-
-    >>> derived_seed(7, "run", "csa", "f1") == derived_seed(7, "run", "csa", "f1")
-    True
-    """
-    text = json.dumps([seed, *path])
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1

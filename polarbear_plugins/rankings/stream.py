@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.names import natural_key
 from polarbear_plugins.rankings.table import RankingTable, Repetitions, as_algorithms, check_comparable
+from polarbear_plugins.trajectories.runs import check_trajectory
 from polarbear_plugins.trajectories.timepoints import as_timepoints, log_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
-
-__all__ = ["RankingStream", "check_trajectory", "default_timepoints", "natural_key", "rank", "stream_rankings"]
 
 # What is kept of the runs on one instance: algorithm -> seed -> best value at each timepoint.
 InstanceRuns: TypeAlias = dict[str, dict[int, FloatArray]]
@@ -225,34 +225,12 @@ def default_timepoints(trajectories: Iterable[Trajectory], count: int = 50) -> F
     return log_timepoints(start, stop, count)
 
 
-def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key under which numbers inside names count as numbers.
-
-    >>> sorted(["f10", "f2", "f1"], key=natural_key)
-    ['f1', 'f2', 'f10']
-    """
-    # Digits compare by their number and then as text: no name is too long to be an int.
-    parts = re.findall(r"[0-9]+|[^0-9]+", name)
-    key = [(0, len(part.lstrip("0")), part.lstrip("0")) if part[0] in "0123456789" else (1, 0, part) for part in parts]
-    return (*key, (-1, 0, name))
-
-
 def _chosen(trajectories: Iterable[Trajectory], wanted: Sequence[str] | None, given: set[str]) -> Iterator[Trajectory]:
     """Pass on the runs of the wanted algorithms, and note in ``given`` of which ones there are any."""
     for trajectory in trajectories:
         given.add(check_trajectory(trajectory).algorithm)
         if wanted is None or trajectory.algorithm in wanted:
             yield trajectory
-
-
-def check_trajectory(trajectory: Trajectory) -> Trajectory:
-    """Refuse what is no trajectory."""
-    if not isinstance(trajectory, Trajectory):
-        raise InvalidInputError(
-            f"Expected Trajectory objects, got {type(trajectory).__name__}. "
-            "polarbear_plugins.read_trajectories turns files and data frames into them."
-        )
-    return trajectory
 
 
 def _first_value(trajectory: Trajectory) -> float:

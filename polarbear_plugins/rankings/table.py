@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear_plugins.checks import FloatArray, as_array, as_name, as_number
+from polarbear_plugins.arrays import FloatArray, RankArray
+from polarbear_plugins.checks import as_array, as_number
 from polarbear_plugins.display.frames import categories, long_frame
 from polarbear_plugins.display.html import html_table, text
+from polarbear_plugins.display.text import few_places
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.rankings.ranks import RankArray, ranks_of
-from polarbear_plugins.trajectories.timepoints import as_timepoints, few_places
+from polarbear_plugins.names import as_name
+from polarbear_plugins.rankings.ranks import ranks_of
+from polarbear_plugins.trajectories.timepoints import as_timepoints
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RankingTable", "Repetitions", "as_algorithms", "check_comparable"]
 
 Repetitions: TypeAlias = Literal["weight", "independent"]
 Array = TypeVar("Array", bound=NDArray[np.generic])
@@ -167,7 +169,7 @@ class RankingTable:
     @property
     def values(self) -> FloatArray:
         """``values[row, timepoint, algorithm]``: best value so far, minimised; ``nan`` where not observed."""
-        return _frozen(self._store.values[: self._rows])  # noqa: PD011 - no data frame
+        return _frozen(self._store.values[: self._rows])
 
     @property
     def ranks(self) -> RankArray:
@@ -201,8 +203,7 @@ class RankingTable:
         given = self._store.weights[: self._rows]
         if self.repetitions == "independent":
             return _frozen(given)
-        shared: FloatArray = given / np.bincount(self.instance_index, minlength=1)[self.instance_index]
-        return shared
+        return given / np.bincount(self.instance_index, minlength=1)[self.instance_index]
 
     def __len__(self) -> int:
         """Count the rows: instances times repetitions."""

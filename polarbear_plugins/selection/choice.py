@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_name, short
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.display.frames import long_frame
 from polarbear_plugins.display.html import summary_table, text
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, short
+from polarbear_plugins.names import as_name
 from polarbear_plugins.posterior.posterior import Posterior
-from polarbear_plugins.selection.preferences import Preference, PreferenceLike, as_preference
-from polarbear_plugins.selection.risks import Risk, as_risk, probability_best
+from polarbear_plugins.selection.preferences import (
+    Preference,
+    PreferenceLike,
+    Risk,
+    as_preference,
+    as_risk,
+    probability_best,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Choice", "as_candidates", "ratings_among", "select", "select_each"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)

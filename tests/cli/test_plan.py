@@ -54,7 +54,7 @@ def test_a_power_curve_is_printed() -> None:
 
 def test_a_result_and_its_journal_have_the_same_forecast(raced: tuple[RaceResult, Path, Path]) -> None:
     result, journal, saved = raced
-    found = result.outlook()
+    found = result.forecast()
     for path in (journal, saved):
         data = answer(str(path))
         assert data["instances"] == {"mean": found.mean, "low": found.low, "median": found.median, "high": found.high}

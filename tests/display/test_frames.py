@@ -31,8 +31,8 @@ from polarbear_plugins.measures.scores import Studies, score_studies
 from polarbear_plugins.partial_orders import PartialOrder
 from polarbear_plugins.partial_orders.depth import measure_depth
 from polarbear_plugins.planning.repetitions import RepetitionSettings
-from polarbear_plugins.racing.result import Failure
 from polarbear_plugins.racing.result_tables import ResultTable
+from polarbear_plugins.racing.state import Failure
 
 NAMES = ("csa", "<b>msr", "tpa")
 
@@ -176,7 +176,7 @@ def test_the_page_about_tables_tells_their_columns(raced: RaceResult, root: Path
     told = {name.replace("`", "").partition(" of ")[0]: columns.split(", ") for name, columns in rows}
     run = next(iter(raced.trajectories()))
     choices = select(raced.posterior), select_portfolio(raced.posterior, 2)
-    for thing in (run, raced.state.table, raced.posterior, raced.relations, raced.outlook(20), *choices):
+    for thing in (run, raced.state.table, raced.posterior, raced.relations, raced.forecast(20), *choices):
         assert told[type(thing).__name__] == list(thing.to_pandas()), type(thing)
     for what in get_args(ResultTable):
         assert told[f'RaceResult, "{what}"'] == list(raced.to_pandas(what)), what
@@ -203,7 +203,7 @@ def test_choices_give_what_they_chose_from(raced: RaceResult) -> None:
 
 
 def test_the_outlook_gives_its_simulations(raced: RaceResult) -> None:
-    found = raced.outlook(simulations=20)
+    found = raced.forecast(simulations=20)
     frame = found.to_pandas()
     assert kinds(frame) == {"simulation": "int", "instances": "float", "cost": "float"}
     np.testing.assert_array_equal(frame["instances"], found.instances)

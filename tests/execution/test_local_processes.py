@@ -19,12 +19,11 @@ from polarbear_plugins.execution import local_processes as processes
 from polarbear_plugins.execution.local_processes import (
     LocalProcesses,
     ProcessDiedError,
-    RemoteError,
     RunTimeoutError,
-    UnloadableError,
     UnsendableError,
     WorkersCannotStartError,
 )
+from polarbear_plugins.execution.worker import RemoteError, UnloadableError
 
 # Workers import what they call; test modules are not importable, so this one is written to a file.
 CALLS = """

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polarbear_plugins import PolarBearError
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.measures import bootstrap as module
 from polarbear_plugins.measures.bootstrap import Bootstrap, bootstrap_scores
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polarbear_plugins import PolarBearError
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.measures.random_baseline import RandomBaseline, lower_quantile, make_baseline, smallest_of
 
 VALUES = st.lists(st.floats(-5, 5), min_size=1, max_size=8)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 
 from polarbear_plugins.errors import InvalidInputError, PolarBearError
-from polarbear_plugins.partial_orders import IndifferenceError, PartialOrder, from_criteria
+from polarbear_plugins.partial_orders import PartialOrder
+from polarbear_plugins.partial_orders.order import IndifferenceError, from_criteria
 
 INF, NAN = float("inf"), float("nan")
 

@@ -16,12 +16,12 @@ from polarbear_plugins import Trajectory, hookimpl, load_plugins, read_trajector
 from polarbear_plugins.errors import InvalidInputError, PluginWarning, SourceError, UnknownNameError
 from polarbear_plugins.plugins import hookspecs
 from polarbear_plugins.plugins.manager import FailedPlugin, Plugins
-from polarbear_plugins.problems.protocols import FunctionAlgorithm, as_suite
+from polarbear_plugins.problems.given import FunctionAlgorithm, as_suite
 
 Announce = Callable[[str, str], EntryPoint]
 
 TABLE = EntryPoint("table", "polarbear_plugins.adapters.table", "polarbear")
-SPECS = [getattr(hookspecs, name) for name in hookspecs.__all__ if name.startswith("polarbear_")]
+SPECS = [getattr(hookspecs, name) for name in vars(hookspecs) if name.startswith("polarbear_")]
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def announce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Announ
 def suite_module(name: str) -> str:
     return f"""
 from polarbear_plugins import hookimpl
-from polarbear_plugins.problems.protocols import as_suite
+from polarbear_plugins.problems.given import as_suite
 
 @hookimpl
 def polarbear_suite(name, options):

@@ -10,7 +10,8 @@ from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.plugins import random_search as module
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.plugins.random_search import RandomSearch
-from polarbear_plugins.problems.protocols import GivenProblem, Identity
+from polarbear_plugins.problems.given import GivenProblem
+from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.problems.spaces import Configuration, ConfigurationSpace, Float
 from polarbear_plugins.testing import check_portfolio
 

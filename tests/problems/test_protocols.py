@@ -13,20 +13,15 @@ from hypothesis import given
 
 from polarbear_plugins import Trajectory
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.problems.protocols import (
-    Algorithm,
-    BoxProblem,
+from polarbear_plugins.problems.given import (
     FunctionAlgorithm,
     GivenProblem,
     GivenSuite,
-    Identity,
-    Problem,
     SampledSuite,
-    SpaceProblem,
-    Suite,
     as_portfolio,
     as_suite,
 )
+from polarbear_plugins.problems.protocols import Algorithm, BoxProblem, Identity, Problem, SpaceProblem, Suite
 from polarbear_plugins.problems.spaces import Configuration, ConfigurationSpace, Float
 
 NAMES = st.text(min_size=1).filter(str.strip)

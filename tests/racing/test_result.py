@@ -8,8 +8,9 @@ import pytest
 
 from polarbear_plugins import RaceResult, RaceSettings, RankingTable, analyze, race, rank
 from polarbear_plugins.errors import InvalidInputError, SourceError
-from polarbear_plugins.racing.forecast import outlook
-from polarbear_plugins.racing.result import Failure, infer
+from polarbear_plugins.racing.analysis import infer
+from polarbear_plugins.racing.forecast import forecast
+from polarbear_plugins.racing.state import Failure
 
 SETTINGS = RaceSettings(seed=1, draws=1000)
 
@@ -152,11 +153,11 @@ def test_ranking_the_runs_of_a_result_again_gives_its_table() -> None:
 
 def test_a_settled_race_needs_no_more_instances() -> None:
     result = analyze(table([20], 20), SETTINGS)
-    assert (result.outlook().median, result.outlook().high) == (0, 0)
+    assert (result.forecast().median, result.forecast().high) == (0, 0)
 
 
 def test_the_closer_a_pair_the_more_instances_it_needs() -> None:
-    needed = [analyze(table([wins], 40), replace(SETTINGS, epsilon=0.0)).outlook().median for wins in (27, 25, 23)]
+    needed = [analyze(table([wins], 40), replace(SETTINGS, epsilon=0.0)).forecast().median for wins in (27, 25, 23)]
     assert all(count is not None for count in needed)
     assert needed == sorted(needed, key=lambda count: count or 0)
     assert needed[0] != needed[-1]
@@ -164,7 +165,7 @@ def test_the_closer_a_pair_the_more_instances_it_needs() -> None:
 
 def test_the_forecast_is_about_right_for_a_clear_difference() -> None:
     # 70 % wins of 30: p = 0.7 needs (2.33 * 0.5 / 0.2)^2 = 34 instances or so, with the doubt that 30 leave.
-    found = outlook((state := analyze(table([21], 30), replace(SETTINGS, epsilon=0.0))).state, state.posterior)
+    found = forecast((state := analyze(table([21], 30), replace(SETTINGS, epsilon=0.0))).state, state.posterior)
     assert found.low is not None
     assert found.median is not None
     assert found.low <= 16  # the next batch
@@ -173,7 +174,7 @@ def test_the_forecast_is_about_right_for_a_clear_difference() -> None:
 
 def test_equivalence_within_the_rope_needs_fewer_instances_when_the_rope_is_wide() -> None:
     narrow, wide = (
-        analyze(table([30], 60), replace(SETTINGS, epsilon=epsilon)).outlook().median for epsilon in (0.05, 0.2)
+        analyze(table([30], 60), replace(SETTINGS, epsilon=epsilon)).forecast().median for epsilon in (0.05, 0.2)
     )
     assert wide is not None
     assert narrow is None or narrow > wide
@@ -182,7 +183,7 @@ def test_equivalence_within_the_rope_needs_fewer_instances_when_the_rope_is_wide
 def test_crossing_resolution_needs_fewer_instances_than_strict() -> None:
     crossing_pair = table([38, 20, 2], 40, timepoints=3)
     strict, crossing = (
-        analyze(crossing_pair, replace(SETTINGS, resolution=mode, epsilon=0.0, alpha=0.999)).outlook().median
+        analyze(crossing_pair, replace(SETTINGS, resolution=mode, epsilon=0.0, alpha=0.999)).forecast().median
         for mode in ("strict", "crossing")
     )
     assert crossing is not None
@@ -190,7 +191,7 @@ def test_crossing_resolution_needs_fewer_instances_than_strict() -> None:
 
 
 def test_a_forecast_reads_as_a_sentence() -> None:
-    assert "more instances (80 % interval" in str(analyze(table([12], 20), SETTINGS).outlook())
+    assert "more instances (80 % interval" in str(analyze(table([12], 20), SETTINGS).forecast())
 
 
 def test_values_that_grow_are_analyzed_and_given_again() -> None:

@@ -12,8 +12,8 @@ from polarbear_plugins import Posterior, RaceSettings, Trajectory
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.racing.rules import crossing, decide, enter, observe, plan
-from polarbear_plugins.racing.settings import derived_seed
 from polarbear_plugins.racing.state import Order, RaceState, start_race
+from polarbear_plugins.seeds import derived_seed
 
 NAMES = "abcdefgh"
 

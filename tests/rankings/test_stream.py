@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polarbear_plugins.errors import InvalidInputError, PolarBearError
-from polarbear_plugins.rankings.stream import RankingStream, default_timepoints, natural_key, rank, stream_rankings
+from polarbear_plugins.names import natural_key
+from polarbear_plugins.rankings.stream import RankingStream, default_timepoints, rank, stream_rankings
 from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.trajectories.trajectory import Trajectory, best_at
 

@@ -7,7 +7,7 @@ import pytest
 
 from polarbear_plugins import RankingTable, fit, select
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.rankings.virtual_algorithms import add_virtual_algorithms
+from polarbear_plugins.rankings.summaries import add_virtual_algorithms
 
 VALUES = [[[3.0, 1.0, 2.0], [1.0, 1.0, 0.5]], [[1.0, 3.0, 2.0], [1.0, np.nan, 0.5]], [[5.0, 4.0, np.inf]] * 2]
 

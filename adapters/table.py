@@ -34,12 +34,12 @@ def polarbear_read_trajectories(source: object, options: Mapping[str, object]) -
         path = Path(source)
         separator = next((sep for suffix, sep in _TEXT.items() if path.name.lower().endswith(suffix)), None)
         if separator is not None:
-            wishes = LongFormOptions.parse(options)
-            return read_long_form(_read_text(path, separator, wishes), wishes, path.name, first_line=2)
+            columns = LongFormOptions.parse(options)
+            return read_long_form(_read_text(path, separator, columns), columns, path.name, first_line=2)
         if path.name.lower().endswith(_PARQUET):
             return read_long_form(_read_parquet(path), LongFormOptions.parse(options), path.name)
         return None
-    # Whoever hands over a data frame has imported pandas: looking costs no import.
+    # A program that hands over a data frame has imported pandas: this check imports nothing.
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(source, pandas.DataFrame):
         return read_long_form(source, LongFormOptions.parse(options), "data frame")
@@ -83,7 +83,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
             cells = content.metadata.num_rows * content.metadata.num_columns
             check_growth(path.stat().st_size, cells * 8, path.name)
             table = content.read()
-            table.validate(full=True)  # text is decoded later, when nobody expects an error
+            table.validate(full=True)  # text is decoded later, outside of this block
             frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
     except (pyarrow.ArrowException, OSError, ValueError, KeyError, OverflowError) as problem:
         raise _damaged(path, "Parquet file", problem) from None
@@ -95,7 +95,7 @@ def _open(path: Path) -> IO[bytes]:
 
 
 class _Unpacked(gzip.GzipFile):
-    """A file packed by gzip, which is refused as soon as it grows as no data do."""
+    """A gzip file, refused as soon as it unpacks to more than real data would."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._size = path, path.stat().st_size
@@ -103,14 +103,14 @@ class _Unpacked(gzip.GzipFile):
 
     def read(self, size: int | None = -1) -> bytes:
         if size is None or size < 0:
-            # In pieces: all at once would be in memory before anybody looks.
+            # In pieces: the whole would be in memory before its size is checked.
             return b"".join(iter(lambda: self.read(_PIECE), b""))
-        return self._checked(super().read(size))
+        return self._check(super().read(size))
 
     def read1(self, size: int = -1) -> bytes:
-        return self._checked(super().read1(size))
+        return self._check(super().read1(size))
 
-    def _checked(self, piece: bytes) -> bytes:
+    def _check(self, piece: bytes) -> bytes:
         check_growth(self._size, self.tell(), self._path.name)
         return piece
 

@@ -39,14 +39,14 @@ class PolarBearPruner(optuna.pruners.BasePruner):
     ----------
     alpha
         Posterior probability with which the finished trial must be better.  The larger, the fewer good trials are
-        pruned; 0.98 prunes sooner than the default.
+        pruned; 0.98 prunes earlier than the default.
     epsilon
         Region of practical equivalence: the finished trial must beat this one with a probability above
-        ``1/2 + epsilon``.  The larger, the longer trials live that are nearly as good.
+        ``1/2 + epsilon``.  The larger, the later trials that are nearly as good are pruned.
     min_instances
-        Instances that a trial is given before it may be pruned.
+        Instances that a trial reports before it may be pruned.
     max_references
-        So many finished trials, those with the best values, are ranked with the current one.
+        How many finished trials, those with the best values, are ranked with the current one.
     n_timepoints
         Timepoints (epochs) at which the loss on an instance is reported, by :meth:`report`.
 
@@ -100,7 +100,7 @@ class PolarBearPruner(optuna.pruners.BasePruner):
         trial
             The trial that runs.
         loss
-            What ``trial.report`` takes; ``nan`` says that the trial failed there.
+            As for ``trial.report``; ``nan`` means that the trial failed there.
         instance
             The same number for the same instance in all trials.
         time
@@ -117,7 +117,7 @@ class PolarBearPruner(optuna.pruners.BasePruner):
         trial.report(loss, step)
 
     def prune(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
-        """Judge a trial by what it reported; Optuna calls this for ``trial.should_prune()``."""
+        """Whether to prune a trial, given what it reported; Optuna calls this for ``trial.should_prune()``."""
         sign = _sign(study)
         seen = trial.intermediate_values
         if len({step // self._n_timepoints for step in seen}) < self._min_instances or not self._usable(trial):
@@ -129,12 +129,12 @@ class PolarBearPruner(optuna.pruners.BasePruner):
         return self._dominated(losses, steps % self._n_timepoints)
 
     def estimate(self, study: optuna.Study, trial: optuna.Trial | optuna.trial.FrozenTrial) -> float:
-        """Value that a trial would probably have ended with, to be returned instead of raising ``TrialPruned``.
+        """Estimate of the value that a trial would have ended with, to be returned instead of raising ``TrialPruned``.
 
-        Each finished trial says: my value, plus what this trial lost against me on the instances that we share, on
-        average.  The median of that is the estimate, so that hard and easy instances cancel out.  A trial that failed
-        on an instance is at least as bad as the worst of them.  Without finished trials it is the mean of the trial's
-        own losses.
+        Each finished trial gives a guess: its value plus the mean difference between the losses of this trial and its
+        own, on the instances that both have.  The estimate is the median of the guesses, so that hard and easy
+        instances cancel out.  A trial that failed on an instance is at least as bad as the worst finished trial.
+        Without finished trials the estimate is the mean of the trial's own losses.
 
         The value is meant for objectives that are the mean of the losses.
         """
@@ -161,7 +161,7 @@ class PolarBearPruner(optuna.pruners.BasePruner):
         return sign * estimate
 
     def _dominated(self, losses: FloatArray, times: StepArray) -> bool:
-        """Whether one algorithm is better than the last, surely enough, at each timepoint where the last was seen."""
+        """Whether one trial is better than the last, with probability alpha, at each timepoint of the last."""
         last = losses.shape[1] - 1
         margin = margin_of(self._epsilon)
         present = ~np.isnan(losses)
@@ -175,7 +175,7 @@ class PolarBearPruner(optuna.pruners.BasePruner):
             np.minimum(least, modes[-1].normal_scores(last, margin)[:last], out=least)
             if least.max() <= 0:
                 return False
-        # Only the one that is most surely better is looked at closely: each look is a chance to err.
+        # Only the trial that is most probably better is tested: each test is a chance of error.
         best = int(least.argmax())
         return all(mode.p_better(best, last, margin) >= self._alpha for mode in modes)
 
@@ -198,7 +198,7 @@ class PolarBearPruner(optuna.pruners.BasePruner):
                     break
         if finished and steps and not chosen:
             self._warn(
-                "nothing in common",
+                "no shared step",
                 f"Trial {trial.number} shares no step with any finished trial, so PolarBearPruner cannot compare them "
                 f"and does not prune. Report the same step for the same instance in every trial.",
             )
@@ -209,13 +209,13 @@ class PolarBearPruner(optuna.pruners.BasePruner):
             return True
         self._warn(
             "negative step",
-            f"Trial {trial.number} has the negative step {min(trial.intermediate_values)}, which is no instance, so "
-            f"PolarBearPruner leaves it alone. Number the instances from 0.",
+            f"Trial {trial.number} has the negative step {min(trial.intermediate_values)}, so "
+            f"PolarBearPruner ignores it. Number the instances from 0.",
         )
         return False
 
     def _warn(self, kind: str, message: str) -> None:
-        """Warn of each kind of trouble once."""
+        """Warn about each kind of problem once."""
         if kind not in self._warned:
             self._warned.add(kind)
             warnings.warn(message, PolarBearWarning, stacklevel=2)
@@ -233,7 +233,7 @@ def report(trial: optuna.Trial, loss: float, *, instance: int, time: int = 0) ->
 
 
 def _sign(study: optuna.Study) -> float:
-    """Factor that makes small values good."""
+    """Factor that turns the values of a study into values to be minimised."""
     if len(study.directions) > 1:
         raise InvalidInputError(
             f"PolarBearPruner needs a study with one objective but got {len(study.directions)} directions."

@@ -26,10 +26,10 @@ def polarbear_read_trajectories(source: object, options: Mapping[str, object]) -
         "parallel": flag,
         "uneven": flag,
     }
-    wishes = read_options({k: v for k, v in options.items() if v is not None}, readers, "A Bayesmark database")
-    database = read_database(source, uneven=wishes.pop("uneven", False))
+    given = read_options({k: v for k, v in options.items() if v is not None}, readers, "A Bayesmark database")
+    database = read_database(source, uneven=given.pop("uneven", False))
     database.warn_of_fallbacks()
-    return database.trajectories(**wishes)
+    return database.trajectories(**given)
 
 
 def _one_of(choices: tuple[str, ...]) -> Reader:

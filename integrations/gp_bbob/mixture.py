@@ -23,9 +23,9 @@ class Mixture:
     lengthscale, sparsity_lengthscale
         Of the squared-exponential kernels, in the units of the box [-5, 5]^d.
     sparsity
-        Distribution of how many functions count, rounded to whole numbers.
+        Distribution of the number of active functions, rounded to whole numbers.
     field_seed
-        From which all random features are drawn.
+        Seed of all random features.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Mixture:
         return waves[:, : self._features] @ self._logits
 
     def sparsity(self, points: FloatArray) -> NDArray[np.int64]:
-        """k(x): how many functions count at each point."""
+        """k(x): number of active functions at each point."""
         level = np.cos(points @ self._frequencies + self._phases)[:, self._features :] @ self._level
         return np.searchsorted(self._thresholds, level, side="left") + 1
 
@@ -72,7 +72,7 @@ class Mixture:
         return shares / shares.sum(axis=1, keepdims=True)
 
     def active(self, point: FloatArray) -> tuple[list[int], list[float]]:
-        """Which functions count at one point, and their weights: :meth:`weights` without the zeros, but faster."""
+        """The active functions at one point and their weights: :meth:`weights` without the zeros, but faster."""
         waves = np.cos(point @ self._frequencies + self._phases)
         logits = waves[: self._features] @ self._logits
         count = bisect_left(self._thresholds, float(waves[self._features :] @ self._level)) + 1

@@ -37,7 +37,7 @@ PRIORS = {
     "sparsity_lengthscale": "lognormal(0, 1)",
     "sparsity_amplitude": "lognormal(0, 0.7)",
 }
-# Smallest and largest number that a prior may give; what is whole is cut to whole numbers.
+# Smallest and largest value of these priors; their draws are truncated to whole numbers.
 _LIMITS = {
     "dimension": (2, 10_000),
     "instances": (1, 200_000),
@@ -51,7 +51,7 @@ _POSITIVE = ("temperature", "lengthscale", "amplitude", "sparsity_lengthscale", 
 class GpBbobProblem:
     """A mixture of SBOX functions on [-5, 5]^d, plus an offset; its optimum is unknown.
 
-    Building takes long in many dimensions.  An evaluation changes nothing that another one sees.
+    Building takes long in many dimensions.  Evaluations do not affect each other.
     """
 
     def __init__(self, identity: Identity, *, instances: list[int], offset: float, **field: Any) -> None:
@@ -79,18 +79,18 @@ class GpBbobProblem:
         place = point.tolist()
         value = 0.0
         for function, weight in zip(functions, weights, strict=True):
-            if weight:  # the weight of one that counts may still be too small for a number
+            if weight:  # an active weight may be rounded to 0
                 value += weight * self._functions[function](place)
         return value + self._offset
 
 
 class GpBbobSuite:
-    """Problems without end, with parameters from priors.
+    """An endless sequence of problems, with parameters from priors.
 
     Parameters
     ----------
     priors
-        Those that are not as in :data:`PRIORS`: distributions, their texts, or numbers.
+        Those that differ from :data:`PRIORS`: distributions, text such as ``lognormal(2, 1)``, or numbers.
 
     Examples
     --------
@@ -134,19 +134,19 @@ class GpBbobSuite:
             yield Identity(f"d{drawn['dimension']}-{seed}-{index}", drawn)
 
     def build(self, identity: Identity, /) -> Problem:
-        """Build the problem, or give the one that was built for the same identity just before."""
-        return _built(identity.to_json())
+        """Build the problem; the last two are kept."""
+        return _build_cached(identity.to_json())
 
 
-# The algorithms of a race meet an instance one after the other, and building takes seconds to minutes.
+# The algorithms of a race run on an instance one after the other, and building takes seconds to minutes.
 @functools.lru_cache(maxsize=2)
-def _built(text: str) -> GpBbobProblem:
+def _build_cached(text: str) -> GpBbobProblem:
     identity = Identity.from_json(text)
-    return GpBbobProblem(identity, **_checked(identity))
+    return GpBbobProblem(identity, **_check_parameters(identity))
 
 
-def _checked(identity: Identity) -> dict[str, Any]:
-    """Parameters of an identity as they should be."""
+def _check_parameters(identity: Identity) -> dict[str, Any]:
+    """Checked parameters of an identity."""
     who = f"identity {identity.name!r}"
     missing = [key for key in (*PRIORS, "field_seed") if key not in identity.parameters]
     if missing:

@@ -1,4 +1,4 @@
-"""From a trial of Optuna to a point of a problem."""
+"""Points of a problem from the suggestions of an Optuna trial."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from polarbear_plugins.problems.protocols import BoxProblem, ChargedProblem, Obj
 from polarbear_plugins.problems.spaces import Categorical, Configuration, ConfigurationSpace, Integer, Parameter, Value
 
 
-def suggestions(problem: Problem, who: str) -> Callable[[Any], Any]:
-    """Find what turns a trial into a point of the problem."""
+def make_suggest(problem: Problem, who: str) -> Callable[[Any], Any]:
+    """Function from a trial to a point of the problem."""
     if isinstance(problem, BoxProblem):
         bounds = [(float(low), float(high)) for low, high in zip(problem.lower, problem.upper, strict=True)]
         return lambda trial: [trial.suggest_float(f"x{k}", low, high) for k, (low, high) in enumerate(bounds)]
@@ -28,7 +28,7 @@ def suggestions(problem: Problem, who: str) -> Callable[[Any], Any]:
 
 
 def _suggest_configuration(trial: Any, space: ConfigurationSpace) -> Configuration:
-    """Ask for the parameters that count, parents first; those that do not count are never asked for."""
+    """Suggest the active parameters, parents first; inactive ones are never suggested."""
     chosen: dict[str, Value] = {}
     while waiting := [name for name in space.active(chosen) if name not in chosen]:
         for name in waiting:
@@ -38,7 +38,7 @@ def _suggest_configuration(trial: Any, space: ConfigurationSpace) -> Configurati
 
 def _suggest(trial: Any, name: str, parameter: Parameter) -> Value:
     if isinstance(parameter, Categorical):
-        # By their places: choices such as 1 and True are different to us and the same to Optuna.
+        # By their positions: Optuna does not distinguish choices such as 1 and True.
         place: int = trial.suggest_categorical(name, range(len(parameter.choices)))
         return parameter.choices[place]
     suggest = trial.suggest_int if isinstance(parameter, Integer) else trial.suggest_float
@@ -46,7 +46,7 @@ def _suggest(trial: Any, name: str, parameter: Parameter) -> Value:
 
 
 @contextmanager
-def quiet(optuna: Any) -> Iterator[None]:
+def silence_optuna(optuna: Any) -> Iterator[None]:
     """Keep Optuna from logging each trial, and from warning that QMC and groups of TPE are experimental."""
     logger = logging.getLogger("optuna")
     before = logger.level

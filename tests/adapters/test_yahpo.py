@@ -380,8 +380,8 @@ def _edit(path: Path, change: Callable[[Any], None]) -> None:
         ("yahpo:what", r"no scenario 'what'. There are lcbench"),
         ("yahpo:lcbench:10", r"no instance '10'. Did you mean 10"),
         ("yahpo:lcbench:xyz", r"no instance 'xyz'. There are 101, 102, 103"),
-        ("yahpo:", r"Which scenario"),
-        ("yahpo", r"Which scenario"),
+        ("yahpo:", r"needs a scenario"),
+        ("yahpo", r"needs a scenario"),
     ],
 )
 def test_a_wrong_name_is_refused_with_the_near_ones(tiny: Path, name: str, message: str) -> None:

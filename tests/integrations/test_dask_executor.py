@@ -273,7 +273,7 @@ def fake_version(folder: Path) -> Path:
 def test_without_a_worker_the_user_is_told_and_a_late_one_does_the_work(
     cluster: Cluster, here: RaceResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polarbear_plugins.integrations.dask_executor.executor._PATIENCE", 0.1)
+    monkeypatch.setattr("polarbear_plugins.integrations.dask_executor.executor._WARN_AFTER", 0.1)
     late = threading.Timer(1.5, cluster.add)
     late.start()
     with connect(cluster.need(0), 10) as executor, pytest.warns(PolarBearWarning, match=r"tcp://.* has no worker"):

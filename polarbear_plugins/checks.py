@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError, reason, short
+
+Choice = TypeVar("Choice")
+
+#: Returns what it was given, or raises; also told what to call it in a message.
+Check: TypeAlias = Callable[[Any, str], Any]
 
 
 def as_array(values: ArrayLike, what: str) -> FloatArray:
@@ -32,24 +39,93 @@ def as_vector(values: ArrayLike, what: str) -> FloatArray:
     return vector
 
 
-def as_number(value: object, what: str) -> float:
-    """Check a finite number."""
+def as_number(
+    value: object,
+    what: str,
+    *,
+    at_least: float | None = None,
+    above: float | None = None,
+    at_most: float | None = None,
+    below: float | None = None,
+) -> float:
+    """Check a finite number, within bounds if some are given.
+
+    >>> as_number(2, "alpha", above=0.5, at_most=1)
+    Traceback (most recent call last):
+    polarbear_plugins.errors.InvalidInputError: alpha: expected a number above 0.5 and up to 1, got 2.
+    """
     try:
         number = math.nan if isinstance(value, str | bool) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise InvalidInputError(f"{what}: expected a finite number, got {short(value)}.")
+    if (
+        (at_least is not None and number < at_least)
+        or (above is not None and number <= above)
+        or (at_most is not None and number > at_most)
+        or (below is not None and number >= below)
+    ):
+        raise InvalidInputError(f"{what}: expected {_range(at_least, above, at_most, below)}, got {number:g}.")
     return number
 
 
-def as_whole_number(value: object, what: str, *, at_least: int | None = None) -> int:
-    """Check a whole number."""
+def _range(at_least: float | None, above: float | None, at_most: float | None, below: float | None) -> str:
+    """Say which numbers are meant."""
+    match at_least is not None, above is not None, at_most is not None, below is not None:
+        case False, True, False, False:
+            return "a positive number" if above == 0 else f"a number above {above:g}"
+        case True, False, False, False:
+            return f"a number of at least {at_least:g}"
+        case False, False, True, False:
+            return f"a number of at most {at_most:g}"
+        case True, False, True, False:
+            return f"a number from {at_least:g} to {at_most:g}"
+        case True, False, False, True:
+            return f"a number from {at_least:g} to below {below:g}"
+        case False, True, True, False:
+            return f"a number above {above:g} and up to {at_most:g}"
+        case False, True, False, True:
+            return f"a number between {above:g} and {below:g}, both excluded"
+    return f"a number below {below:g}"
+
+
+def as_whole_number(value: object, what: str, *, at_least: int | None = None, at_most: int | None = None) -> int:
+    """Check a whole number, within bounds if some are given."""
     if (
         isinstance(value, bool)
         or not isinstance(value, int | np.integer)
         or (at_least is not None and value < at_least)
+        or (at_most is not None and value > at_most)
     ):
-        bound = "" if at_least is None else f" of at least {at_least}"
+        # The bound that is broken: a number that is too large is told the largest one.
+        large = at_most is not None and isinstance(value, int | np.integer) and value > at_most
+        bound = f" of at most {at_most:,}" if large else "" if at_least is None else f" of at least {at_least}"
         raise InvalidInputError(f"{what} must be a whole number{bound}, got {short(value)}.")
     return int(value)
+
+
+def as_choice(value: Choice, choices: object, what: str) -> Choice:
+    """Check one of several names; ``choices`` are a ``Literal`` or a collection of them.
+
+    >>> as_choice("Median", ("median", "mean"), "statistic")
+    Traceback (most recent call last):
+    polarbear_plugins.errors.InvalidInputError: statistic: expected "median" or "mean", got 'Median'.
+    """
+    names = get_args(choices) or tuple(cast("Iterable[object]", choices))
+    if value not in names:
+        quoted = [f'"{name}"' for name in names]
+        known = " or ".join((", ".join(quoted[:-1]), quoted[-1])) if len(quoted) > 1 else quoted[0]
+        raise InvalidInputError(f"{what}: expected {known}, got {short(value)}.")
+    return value
+
+
+def check_fields(thing: object, checks: Mapping[str, Check]) -> None:
+    """Check fields of an object by what is declared for each."""
+    for name, check in checks.items():
+        check(getattr(thing, name), name)
+
+
+def optional(check: Check) -> Check:
+    """Make a check that also accepts ``None``."""
+    return lambda value, what: None if value is None else check(value, what)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -24,6 +26,20 @@ def as_name(name: object, what: str) -> str:
     if not text.isascii() and _HALVES.search(text):  # which no file and no table takes
         raise InvalidInputError(f"{what}: {short(name)} is no text, it has half a character.")
     return text
+
+
+def distinct_names(names: Iterable[str], what: str) -> tuple[str, ...]:
+    """Check that no name is there twice.
+
+    >>> distinct_names(["csa", "msr", "csa"], "algorithms")
+    Traceback (most recent call last):
+    polarbear_plugins.errors.InvalidInputError: algorithms: 'csa' is named more than once.
+    """
+    counts = Counter(names)
+    twice = [repr(name) for name, count in counts.items() if count > 1]
+    if twice:
+        raise InvalidInputError(f"{what}: {', '.join(twice)} {'are' if len(twice) > 1 else 'is'} named more than once.")
+    return tuple(counts)
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:

@@ -199,9 +199,7 @@ def _grid(timepoints: str, budget: float | None, first: float | None, spacing: s
         return wanted
     if budget is None:
         raise InvalidInputError("Say with --budget how far a run goes, or list the --timepoints.")
-    budget = as_number(budget, "--budget")
-    if budget <= 0:
-        raise InvalidInputError(f"--budget: expected a positive number, got {budget:g}.")
+    budget = as_number(budget, "--budget", above=0)
     whole = float(budget).is_integer() and (first is None or float(first).is_integer())
     if first is None:
         first = max(1.0, budget // 200) if whole else budget / 200

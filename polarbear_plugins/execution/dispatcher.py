@@ -65,9 +65,7 @@ class Dispatcher:
         retries: int = 0,
     ) -> None:
         self.retries = as_whole_number(retries, "retries", at_least=0)
-        self._timeout = None if run_timeout is None else as_number(run_timeout, "run_timeout")
-        if self._timeout is not None and self._timeout <= 0:
-            raise InvalidInputError(f"run_timeout: expected a positive number of seconds, got {self._timeout:g}.")
+        self._timeout = None if run_timeout is None else as_number(run_timeout, "run_timeout", above=0)
         if workers is not None:
             workers = as_whole_number(workers, "workers", at_least=0)
             if executor is not None:

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.checks import as_number, as_whole_number
+from polarbear_plugins.checks import as_choice, as_number, as_whole_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource
 from polarbear_plugins.experiments.campaign_runs import CampaignRuns, Measure, Watcher
 from polarbear_plugins.planning.paired_tests import Comparison, Direction, compare_pairs
 from polarbear_plugins.planning.repetitions import Estimate, RepetitionSettings, estimate_difference, pairs_of
-from polarbear_plugins.planning.sample_size import PairedTest, as_choice, number_of_instances, power_of
+from polarbear_plugins.planning.sample_size import PairedTest, number_of_instances, power_of
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.problems.given import RunFunction
 from polarbear_plugins.problems.protocols import Algorithm, Suite

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.checks import as_whole_number
+from polarbear_plugins.checks import as_choice, as_whole_number
 from polarbear_plugins.errors import InferenceWarning, InvalidInputError, UnknownNameError
 from polarbear_plugins.inference.task import Engine, Task
 from polarbear_plugins.plackett_luce.subsets import statistics_of
@@ -88,8 +88,7 @@ def fit(
     check_comparable(table)
     chosen = make_prior(prior, options)
     engine_name, run = find_engine(engine)
-    if dependence not in ("auto", "none"):
-        raise InvalidInputError(f'dependence: expected "auto" or "none", got {dependence!r}.')
+    as_choice(dependence, ("auto", "none"), "dependence")
     temporal = isinstance(chosen, TemporalPrior)
     task = Task(
         statistics=statistics_of(table.ranks, table.weights),
@@ -136,8 +135,7 @@ def scaled_time(timepoints: FloatArray, scale: TimeScale = "auto") -> FloatArray
     >>> scaled_time(np.array([1.0, 10.0, 100.0]))
     array([0. , 0.5, 1. ])
     """
-    if scale not in ("auto", "linear", "log"):
-        raise InvalidInputError(f'time_scale: expected "auto", "linear" or "log", got {scale!r}.')
+    as_choice(scale, TimeScale, "time_scale")
     if timepoints.size == 1:
         return np.zeros(1)
     positive = bool(timepoints[0] > 0)

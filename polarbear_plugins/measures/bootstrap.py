@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polarbear_plugins.arrays import FloatArray, RankArray
-from polarbear_plugins.checks import as_whole_number
+from polarbear_plugins.checks import as_number, as_whole_number
 from polarbear_plugins.display.frames import long_frame
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.rankings.ranks import ranks_of
@@ -59,8 +59,7 @@ class Bootstrap:
 
     def interval(self, level: float = 0.95) -> FloatArray:
         """``[bound, algorithm]``: the middle part of the mean losses, its lower and its upper end."""
-        if not 0 < level < 1:
-            raise InvalidInputError(f"level: expected a number between 0 and 1, got {level!r}.")
+        level = as_number(level, "level", above=0, below=1)
         return np.quantile(self.losses, [(1 - level) / 2, (1 + level) / 2], axis=0)
 
     @property

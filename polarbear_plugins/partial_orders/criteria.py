@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.checks import as_vector
+from polarbear_plugins.checks import as_choice, as_vector
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError, reason, short
 from polarbear_plugins.names import natural_key
 from polarbear_plugins.partial_orders.order import (
@@ -259,8 +259,7 @@ def _frames(
 ) -> dict[str, pd.DataFrame]:
     import pandas as pd
 
-    if statistic not in ("median", "mean"):
-        raise InvalidInputError(f'statistic: expected "median" or "mean", got {short(statistic)}.')
+    as_choice(statistic, Statistic, "statistic")
     if not runs:
         raise InvalidInputError("There are no trajectories to take criteria from.")
     summarize = np.median if statistic == "median" else np.mean

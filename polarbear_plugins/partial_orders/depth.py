@@ -222,9 +222,7 @@ def measure_depth(
         raise InvalidInputError("Depth compares the orders of several test functions, got one. Add others.")
     optimizers = observed[0].optimizers
     wanted_names, wanted = (names, observed) if of is None else _named(of, "of", optimizers)
-    tolerance = as_number(tolerance, "tolerance")
-    if not 0 <= tolerance < 1:
-        raise InvalidInputError(f"tolerance: expected a number from 0 to below 1, got {tolerance:g}.")
+    tolerance = as_number(tolerance, "tolerance", at_least=0, below=1)
     most_sets = as_whole_number(most_sets, "most_sets", at_least=1)
     # Orders with few edges first: then the witness of a set more often leads to one of the next larger set.
     counts: dict[bytes, int] = {}

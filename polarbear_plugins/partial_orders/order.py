@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.checks import as_array
+from polarbear_plugins.checks import as_array, as_choice
 from polarbear_plugins.display.frames import pair_frame
 from polarbear_plugins.errors import InvalidInputError, short
-from polarbear_plugins.names import as_name
+from polarbear_plugins.names import as_name, distinct_names
 from polarbear_plugins.partial_orders.bits import MOST_ITEMS, Flags
 
 if TYPE_CHECKING:
@@ -162,10 +162,7 @@ def as_optimizers(optimizers: Iterable[str | int]) -> tuple[str, ...]:
         raise InvalidInputError(
             f"A partial order needs at least 2 and at most {MOST_ITEMS} optimizers, got {len(names)}."
         )
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
-    if twice is not None:
-        raise InvalidInputError(f"The optimizer {twice!r} is there twice; a partial order has each once.")
-    return names
+    return distinct_names(names, "optimizers")
 
 
 def _closed(relation: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -244,10 +241,8 @@ def from_criteria(
     >>> from_criteria(values)
     PartialOrder(['sgd', 'adam', 'momentum'], sgd > momentum)
     """
-    if indifferent not in ("refuse", "incomparable"):
-        raise InvalidInputError(f'indifferent: expected "refuse" or "incomparable", got {short(indifferent)}.')
-    if missing not in ("refuse", "worst", "incomparable"):
-        raise InvalidInputError(f'missing: expected "refuse", "worst" or "incomparable", got {short(missing)}.')
+    as_choice(indifferent, Indifference, "indifferent")
+    as_choice(missing, Missing, "missing")
     names, values = _values(frame, maximize)
     absent = np.isnan(values)
     if absent.any() and missing == "refuse":
@@ -277,9 +272,7 @@ def _values(frame: pd.DataFrame, maximize: Iterable[str]) -> tuple[tuple[str, ..
     names, columns = as_optimizers(frame.index), [str(column) for column in frame.columns]
     if not columns:
         raise InvalidInputError("Criteria: expected at least one column, got none.")
-    twice = next((name for place, name in enumerate(columns) if name in columns[:place]), None)
-    if twice is not None:
-        raise InvalidInputError(f"The criterion {twice!r} is there twice.")
+    distinct_names(columns, "criteria")
     larger = [maximize] if isinstance(maximize, str) else list(maximize)
     for name in larger:
         if name not in columns:

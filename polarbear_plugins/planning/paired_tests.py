@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.checks import as_vector, as_whole_number
+from polarbear_plugins.checks import as_choice, as_vector, as_whole_number
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.planning.sample_size import PairedTest, as_choice, as_probability
+from polarbear_plugins.planning.sample_size import PairedTest, as_probability
 
 Direction = Literal["two-sided", "less", "greater"]
 

@@ -61,9 +61,7 @@ def plot_ratings(
     if not names:
         raise InvalidInputError("algorithms: expected at least one, got none.")
     out = names_of(eliminated, posterior.algorithms, "eliminated")
-    level = as_number(level, "level")
-    if not 0 < level < 1:
-        raise InvalidInputError(f"level: expected a number between 0 and 1, got {level:g}.")
+    level = as_number(level, "level", above=0, below=1)
     ax = new_axes(ax, "plot_ratings")
     tones = as_colours(colour, posterior.algorithms)
     columns = [posterior.algorithms.index(name) for name in names]

@@ -124,9 +124,7 @@ def synthetic_portfolio(
     >>> [algorithm.name for algorithm in synthetic_portfolio(3)]
     ['A', 'B', 'C']
     """
-    correlation = as_number(correlation, "correlation")
-    if not 0 <= correlation <= 1:
-        raise InvalidInputError(f"correlation: expected a number from 0 to 1, got {correlation:g}.")
+    correlation = as_number(correlation, "correlation", at_least=0, at_most=1)
     if log_ratings is None:
         count = as_whole_number(algorithms, "algorithms", at_least=2)
         steps = as_whole_number(timepoints, "timepoints", at_least=1)

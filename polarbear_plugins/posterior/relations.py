@@ -96,9 +96,7 @@ def compare(posterior: Posterior, epsilon: float = 0.05) -> Relations:
     epsilon
         Two algorithms are equivalent if each beats the other with a probability in [0.5 - epsilon, 0.5 + epsilon].
     """
-    epsilon = as_number(epsilon, "epsilon")
-    if not 0 <= epsilon < 0.5:
-        raise InvalidInputError(f"epsilon: expected a number from 0 to below 0.5, got {epsilon:g}.")
+    epsilon = as_number(epsilon, "epsilon", at_least=0, below=0.5)
     draws, timepoints, n = posterior.log_ratings.shape
     # An algorithm after the other: each is read many times.
     columns = np.ascontiguousarray(posterior.log_ratings.transpose(2, 0, 1))

@@ -12,7 +12,7 @@ import numpy as np
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.names import as_name
+from polarbear_plugins.names import as_name, distinct_names
 from polarbear_plugins.problems.protocols import Algorithm, Identity, Problem, Suite
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
@@ -161,10 +161,7 @@ def as_portfolio(algorithms: Mapping[str, RunFunction] | Iterable[Algorithm]) ->
                     f"{algorithm!r} is no algorithm: it needs a name and run(problem, horizon, seed). "
                     "Plain functions are given by name: {'mine': run}."
                 )
-    names = [algorithm.name for algorithm in portfolio]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InvalidInputError(f"Two algorithms are called {', '.join(twice)}; names must differ.")
+    distinct_names((algorithm.name for algorithm in portfolio), "algorithms of the portfolio")
     return portfolio
 
 

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import BoolArray, FloatArray
-from polarbear_plugins.checks import as_whole_number
+from polarbear_plugins.checks import as_number, as_whole_number
 from polarbear_plugins.display.frames import long_frame
-from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.rules import next_batch
 from polarbear_plugins.racing.state import RaceState
@@ -66,8 +65,7 @@ class Forecast:
 
     def quantile(self, share: float, *, cost: bool = False) -> int | None:
         """Instances, or cost, that this share of the simulations does not exceed."""
-        if not 0 <= share <= 1:
-            raise InvalidInputError(f"quantile: expected a share from 0 to 1, got {share!r}.")
+        share = as_number(share, "quantile", at_least=0, at_most=1)
         count = float(np.quantile(self.costs if cost else self.instances, share, method="higher"))
         return math.ceil(count) if math.isfinite(count) else None
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.checks import as_array, as_number, as_vector
-from polarbear_plugins.errors import InvalidInputError, PolarBearError, short
+from polarbear_plugins.checks import as_array, as_choice, as_number, as_vector
+from polarbear_plugins.errors import InvalidInputError, PolarBearError
 from polarbear_plugins.extras import require
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
@@ -54,9 +54,7 @@ class Recorder:
 
     def __init__(self, axis: str, horizon: float) -> None:
         self.axis = as_axis(axis)
-        self.horizon = as_number(horizon, "horizon")
-        if self.horizon < 0:
-            raise InvalidInputError(f"horizon: expected a number of at least 0, got {self.horizon:g}.")
+        self.horizon = as_number(horizon, "horizon", at_least=0)
         self._times: list[float] = []
         self._best: list[float] = []
         self._failed = 0
@@ -127,9 +125,7 @@ class Recorder:
 
 def as_axis(axis: object) -> str:
     """Check the name of an axis."""
-    if axis not in AXES:
-        raise InvalidInputError(f"axis: expected {' or '.join(AXES)}, got {short(axis)}.")
-    return str(axis)
+    return str(as_choice(axis, AXES, "axis"))
 
 
 # Costs such as 100/126 add up to the horizon only nearly.
@@ -156,9 +152,7 @@ class Charges:
     """
 
     def __init__(self, horizon: float) -> None:
-        self.horizon = as_number(horizon, "horizon")
-        if self.horizon < 0:
-            raise InvalidInputError(f"horizon: expected a number of at least 0, got {self.horizon:g}.")
+        self.horizon = as_number(horizon, "horizon", at_least=0)
         self.spent = 0.0
         self._times: list[float] = []
         self._values: list[float] = []

@@ -180,5 +180,5 @@ def test_bad_input_is_refused() -> None:
         result.forecast(0)
     with pytest.raises(PolarBearError, match="seed must be a whole number of at least 0"):
         result.forecast(5, -1)
-    with pytest.raises(PolarBearError, match="quantile: expected a share from 0 to 1"):
+    with pytest.raises(PolarBearError, match="quantile: expected a number from 0 to 1"):
         result.forecast(5).quantile(1.5)

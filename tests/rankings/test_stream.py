@@ -225,7 +225,7 @@ def test_values_closer_than_the_tolerance_are_tied() -> None:
         ({"algorithms": "ab"}, r"algorithms: expected a list of names, got 'ab'\."),
         ({"algorithms": 5}, r"algorithms: expected a list of names, got 5\."),
         ({"algorithms": ["a"]}, "at least two algorithms, got only 'a'"),
-        ({"algorithms": ["a", "a"]}, "algorithms: a named more than once"),
+        ({"algorithms": ["a", "a"]}, "algorithms: 'a' is named more than once"),
         ({"repetitions": "mean"}, 'repetitions: expected "weight" or "independent", got \'mean\''),
         ({"tolerance": -1}, "tolerance: must not be negative, got -1"),
         ({"trajectories": []}, "There are no trajectories to rank"),

@@ -60,7 +60,7 @@ def test_members_that_complete_each_other_are_worth_more_than_their_sum() -> Non
         ({"x": "ab"}, "virtual 'x': expected a list of members"),
         ({"x": [[1.0, 2.0]]}, r"virtual 'x': expected values of the shape \[3 rows, 2 timepoints\], got \[1, 2\]"),
         ({"x": []}, "virtual 'x': expected values of the shape"),
-        ({"a": ["b", "c"]}, "a named more than once"),
+        ({"a": ["b", "c"]}, "'a' is named more than once"),
         ({" ": ["b", "c"]}, "the name is empty"),
     ],
 )

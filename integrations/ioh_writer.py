@@ -177,7 +177,7 @@ class IOHWriter:
         if self._left_out:
             more = f" and {len(self._left_out) - 3} more" if len(self._left_out) > 3 else ""
             warnings.warn(
-                f"Left out {', '.join(self._left_out[:3])}{more}: IOHprofiler data cannot hold runs that found nothing.",
+                f"Left out {', '.join(self._left_out[:3])}{more}: IOHprofiler data cannot hold runs without a value.",
                 RunWarning,
                 stacklevel=2,
             )

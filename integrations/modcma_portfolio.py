@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.checks import as_number, as_vector, as_whole_number
+from polarbear_plugins.checks import as_choice, as_number, as_vector, as_whole_number
 from polarbear_plugins.errors import InvalidInputError, RunWarning, short
 from polarbear_plugins.extras import require
 from polarbear_plugins.names import as_name
-from polarbear_plugins.options import Reader, flag, read_options
+from polarbear_plugins.options import Reader, flag, one_of, read_options
 from polarbear_plugins.plugins.hookspecs import hookimpl
 from polarbear_plugins.plugins.random_search import RandomSearch
 from polarbear_plugins.problems.protocols import Algorithm, BoxProblem, Problem
@@ -188,7 +188,7 @@ def modcma_portfolio(
     Without a list, the name contains everything that is given.
     """
     _require_modcma()
-    preset = _preset(preset, "preset")
+    as_choice(preset, PRESETS, "preset")
     grid = {key: value if isinstance(value, list | tuple) else [value] for key, value in configuration.items()}
     for key, values in grid.items():
         if not values:
@@ -208,7 +208,11 @@ def polarbear_portfolio(name: str, options: Mapping[str, object]) -> Sequence[Al
     if name not in ("modcma-ssa", "modcma-matrix") and not name.startswith("modcma:"):
         return None
     who, any_configuration = f"The portfolio {name!r}", name.startswith("modcma:")
-    readers: dict[str, Reader] = {"preset": _preset, "axis": lambda value, _: as_axis(value), "random_search": flag}
+    readers: dict[str, Reader] = {
+        "preset": one_of(PRESETS),
+        "axis": lambda value, _: as_axis(value),
+        "random_search": flag,
+    }
     given: dict[str, Any] = {"preset": "paper", "axis": "evaluations", "random_search": not any_configuration}
     preset, axis, with_random_search = (given | read_options(options, readers, who)).values()
     portfolio: list[Algorithm]
@@ -226,12 +230,6 @@ def polarbear_portfolio(name: str, options: Mapping[str, object]) -> Sequence[Al
     if with_random_search:
         portfolio.append(RandomSearch("RS", axis))
     return portfolio
-
-
-def _preset(value: object, what: str) -> str:
-    if value not in PRESETS:
-        raise InvalidInputError(f"{what}: expected {' or '.join(PRESETS)}, got {short(value)}.")
-    return str(value)
 
 
 def _require_modcma() -> ModuleType:
@@ -295,9 +293,7 @@ def _check_configuration(configuration: Mapping[str, Any]) -> dict[str, Any]:
         if key in _WHOLE_NUMBERS:
             checked[key] = as_whole_number(value, what, at_least=1)
         elif key in _NUMBERS:
-            checked[key] = as_number(value, what)
-            if checked[key] < 0 or (key == "sigma0" and not checked[key]):
-                raise InvalidInputError(f"{what}: expected a positive number, got {checked[key]:g}.")
+            checked[key] = as_number(value, what, above=0) if key == "sigma0" else as_number(value, what, at_least=0)
         elif key == "always_compute_eigv" or isinstance(modules.get(key), bool):
             checked[key] = flag(value, what)
         elif key in modules:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, short
+from polarbear_plugins.checks import as_number, as_whole_number
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.extras import require
 from polarbear_plugins.plackett_luce.pairwise import RatingMode, margin_of
 
@@ -79,11 +80,11 @@ class PolarBearPruner(optuna.pruners.BasePruner):
         max_references: int = 16,
         n_timepoints: int = 1,
     ) -> None:
-        self._alpha = _between(alpha, "alpha", 0.5, 1.0, open_below=True)
-        self._epsilon = _between(epsilon, "epsilon", 0.0, 0.5, open_below=False)
-        self._min_instances = _positive(min_instances, "min_instances")
-        self._max_references = _positive(max_references, "max_references")
-        self._n_timepoints = _positive(n_timepoints, "n_timepoints")
+        self._alpha = as_number(alpha, "alpha", above=0.5, below=1)
+        self._epsilon = as_number(epsilon, "epsilon", at_least=0, below=0.5)
+        self._min_instances = as_whole_number(min_instances, "min_instances", at_least=1)
+        self._max_references = as_whole_number(max_references, "max_references", at_least=1)
+        self._n_timepoints = as_whole_number(n_timepoints, "n_timepoints", at_least=1)
         self._warned: set[str] = set()
 
     def __repr__(self) -> str:
@@ -106,15 +107,10 @@ class PolarBearPruner(optuna.pruners.BasePruner):
         time
             0 to ``n_timepoints - 1``.
         """
-        instance = _whole(instance, "instance")
-        if not 0 <= _whole(time, "time") < self._n_timepoints:
-            raise InvalidInputError(f"time must be between 0 and {self._n_timepoints - 1} but got {time}.")
-        step = instance * self._n_timepoints + int(time)
-        if instance < 0 or step > _LARGEST_STEP:
-            raise InvalidInputError(
-                f"instance must be between 0 and {_LARGEST_STEP // self._n_timepoints} but got {short(instance)}."
-            )
-        trial.report(loss, step)
+        time = as_whole_number(time, "time", at_least=0, at_most=self._n_timepoints - 1)
+        most = (_LARGEST_STEP - time) // self._n_timepoints
+        instance = as_whole_number(instance, "instance", at_least=0, at_most=most)
+        trial.report(loss, instance * self._n_timepoints + time)
 
     def prune(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
         """Whether to prune a trial, given what it reported; Optuna calls this for ``trial.should_prune()``."""
@@ -235,9 +231,7 @@ def report(trial: optuna.Trial, loss: float, *, instance: int, time: int = 0) ->
 def _sign(study: optuna.Study) -> float:
     """Factor that turns the values of a study into values to be minimised."""
     if len(study.directions) > 1:
-        raise InvalidInputError(
-            f"PolarBearPruner needs a study with one objective but got {len(study.directions)} directions."
-        )
+        raise InvalidInputError(f"PolarBearPruner needs a study with one objective, got {len(study.directions)}.")
     return -1.0 if study.directions[0] == optuna.study.StudyDirection.MAXIMIZE else 1.0
 
 
@@ -251,27 +245,3 @@ def _table(trials: Sequence[optuna.trial.FrozenTrial], sign: float) -> tuple[Ste
     column = np.repeat(np.arange(len(trials)), [len(one) for one in reports])
     losses[row, column] = np.where(np.isnan(values), np.inf, values)
     return steps, losses
-
-
-def _between(value: object, what: str, low: float, high: float, *, open_below: bool) -> float:
-    try:
-        number = math.nan if isinstance(value, str | bool) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not (low < number < high or (number == low and not open_below)):
-        bounds = f"greater than {low:g}" if open_below else f"at least {low:g}"
-        raise InvalidInputError(f"{what} must be {bounds} and less than {high:g} but got {short(value)}.")
-    return number
-
-
-def _whole(value: object, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise InvalidInputError(f"{what} must be a whole number but got {short(value)}.")
-    return int(value)
-
-
-def _positive(value: object, what: str) -> int:
-    number = _whole(value, what)
-    if number < 1:
-        raise InvalidInputError(f"{what} must be positive but got {number}.")
-    return number

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from polarbear_plugins.adapters.optuna_study.name_pattern import Label, NamePattern
-from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.errors import InvalidInputError, SourceError, short
+from polarbear_plugins.options import Reader, one_of, read_options
 
 if TYPE_CHECKING:
     import optuna
@@ -15,10 +16,8 @@ if TYPE_CHECKING:
 #: Number of the trial, seconds since the first trial began, or the resource that trials report as step.
 TimeAxis: TypeAlias = Literal["trials", "seconds", "step"]
 
-_AXES: tuple[str, ...] = get_args(TimeAxis)
 _ROLES = ("algorithm", "instance", "seed")
 _DEFAULT_PATTERNS = (NamePattern("{algorithm}-{instance}-{seed}"), NamePattern("{algorithm}-{instance}"))
-_OPTIONS = ("time", "pattern", "attributes", "label", "studies")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +48,11 @@ class StudyOptions:
     @classmethod
     def parse(cls, options: Mapping[str, object]) -> StudyOptions:
         """Check options as they come: objects from Python, text from the command line."""
-        unknown = sorted(set(options) - set(_OPTIONS))
-        if unknown:
-            raise InvalidInputError(f"Optuna studies have no option {unknown[0]!r}. They take {', '.join(_OPTIONS)}.")
-        given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
-        if given.get("time", "trials") not in _AXES:
-            raise InvalidInputError(f"time: expected {', '.join(_AXES)}, got {given['time']!r}.")
-        if not isinstance(given.get("studies", "*"), str):
-            raise InvalidInputError(f"studies: expected a pattern of names such as 'tpe-*', got {given['studies']!r}.")
+        present = {name: value for name, value in options.items() if value is not None or name not in _READERS}
+        given = read_options(present, _READERS, "The reader of Optuna studies")
         ways = [way for way in ("pattern", "attributes", "label") if way in given]
         if len(ways) > 1:
             raise InvalidInputError(f"{' and '.join(ways)} both say what algorithm and instance are. Give one of them.")
-        if "pattern" in given:
-            given["pattern"] = NamePattern(given["pattern"])
-        if "attributes" in given:
-            given["attributes"] = _read_attributes(given["attributes"])
-        if "label" in given and not callable(given["label"]):
-            raise InvalidInputError(f"label: expected a function of a study, got {given['label']!r}.")
         return cls(**given)
 
     def label_of(self, study: optuna.Study) -> Label:
@@ -101,12 +88,35 @@ class StudyOptions:
         )
 
 
-def _read_attributes(given: object) -> dict[str, str]:
+def _read_pattern(given: Any, _: str) -> NamePattern:
+    return NamePattern(given)
+
+
+def _read_attributes(given: object, what: str) -> dict[str, str]:
     if isinstance(given, str):
         given = dict(pair.partition("=")[::2] for pair in given.replace(" ", "").split(","))
     names = dict(given) if isinstance(given, Mapping) else {}
     if not names or not set(names) <= set(_ROLES) or not all(isinstance(name, str) and name for name in names.values()):
-        raise InvalidInputError(
-            f"attributes: expected algorithm=NAME,instance=NAME and possibly seed=NAME, got {given!r}."
-        )
+        raise InvalidInputError(f"{what}: expected algorithm=NAME,instance=NAME and possibly seed=NAME, got {given!r}.")
     return {"algorithm": "algorithm", "instance": "instance"} | names
+
+
+def _read_label(given: object, what: str) -> object:
+    if not callable(given):
+        raise InvalidInputError(f"{what}: expected a function of a study, got {short(given)}.")
+    return given
+
+
+def _read_studies(given: object, what: str) -> str:
+    if not isinstance(given, str):
+        raise InvalidInputError(f"{what}: expected a pattern of names such as 'tpe-*', got {short(given)}.")
+    return given
+
+
+_READERS: dict[str, Reader] = {
+    "time": one_of(get_args(TimeAxis)),
+    "pattern": _read_pattern,
+    "attributes": _read_attributes,
+    "label": _read_label,
+    "studies": _read_studies,
+}

@@ -6,7 +6,7 @@ import multiprocessing
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from polarbear_plugins.adapters.yahpo.surrogates import load_surrogate
 from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError, short
 from polarbear_plugins.extras import require
-from polarbear_plugins.options import Reader
+from polarbear_plugins.names import distinct_names
+from polarbear_plugins.options import Reader, one_of
 from polarbear_plugins.problems.protocols import Identity
 
 
@@ -174,22 +175,11 @@ def build_problem(
     return YahpoProblem(identity, predictor, instance, targets[0], statistics, axis, inactive)
 
 
-def _one_of(*choices: str) -> Reader:
-    def read(value: object, what: str) -> str:
-        if value not in choices:
-            raise InvalidInputError(f"{what}: expected {', '.join(choices[:-1])} or {choices[-1]}, got {short(value)}.")
-        return str(value)
-
-    return read
-
-
 def _read_targets(value: object, what: str) -> tuple[str, ...]:
     names = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) and name for name in names):
         raise InvalidInputError(f"{what}: expected names of targets, such as acc or acc,memory; got {short(value)}.")
-    if len(set(names)) < len(names):
-        raise InvalidInputError(f"{what}: a target is named twice in {short(value)}.")
-    return tuple(names)
+    return distinct_names(names, what)
 
 
 def _read_folder(value: object, _: str) -> Any:
@@ -200,6 +190,6 @@ def _read_folder(value: object, _: str) -> Any:
 OPTIONS: Mapping[str, Reader] = {
     "data": _read_folder,
     "target": _read_targets,
-    "time": _one_of(*AXES),
-    "inactive": _one_of("refuse", "drop"),
+    "time": one_of(AXES),
+    "inactive": one_of(get_args(Inactive)),
 }

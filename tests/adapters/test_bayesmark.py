@@ -337,8 +337,8 @@ def test_an_empty_database_holds_no_study(write_study: WriteStudy) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"objective": "test"}, "objective: expected visible, generalization, got 'test'"),
-        ({"time": "trials"}, "time: expected iterations, evaluations, seconds, got 'trials'"),
+        ({"objective": "test"}, 'objective: expected "visible" or "generalization", got'),
+        ({"time": "trials"}, 'time: expected "iterations", "evaluations" or "seconds", got'),
         ({"parallel": "maybe"}, "parallel: expected true or false"),
         ({"suite": 1}, "A Bayesmark database has no option 'suite'. It takes objective, time, parallel, uneven"),
     ],

@@ -526,13 +526,13 @@ def test_different_functions_of_one_number_do_not_become_one(tmp_path: Path) -> 
         ({"functions": []}, "nothing would be kept"),
         ({"dimensions": "five"}, "dimensions: expected numbers"),
         ({"instances": "1,,2"}, "instances: expected numbers"),
-        ({"algorithm": "both"}, r"algorithm: expected one of auto, name, folder, name\+folder, got 'both'"),
-        ({"best": "worst"}, "best: expected one of json, rows"),
+        ({"algorithm": "both"}, r'algorithm: expected "auto", "name", "folder" or "name\+folder", got'),
+        ({"best": "worst"}, 'best: expected "json" or "rows", got'),
         ({"value": ""}, "value: expected the name of a column"),
         ({"time": 3}, "time: expected the name of a column"),
         ({"maximize": "maybe"}, "maximize: expected true or false"),
         ({"skip_damaged": 2}, "skip_damaged: expected true or false"),
-        ({"columns": "time=evaluations"}, "IOHprofiler data have no option 'columns'"),
+        ({"columns": "time=evaluations"}, "The reader of IOHprofiler data has no option 'columns'"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(folder: Path, options: dict[str, object], message: str) -> None:

@@ -323,7 +323,7 @@ def test_studies_without_algorithm_and_instance_are_source_errors(options: dict[
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"time": "epochs"}, "time: expected trials, seconds, step"),
+        ({"time": "epochs"}, 'time: expected "trials", "seconds" or "step", got'),
         ({"pattern": "{a}"}, "pattern"),
         ({"attributes": "sampler"}, "attributes: expected algorithm=NAME"),
         ({"attributes": {"name": "x"}}, "attributes"),
@@ -331,7 +331,7 @@ def test_studies_without_algorithm_and_instance_are_source_errors(options: dict[
         ({"label": lambda _: "ab"}, "label: expected"),
         ({"studies": 3}, "studies"),
         ({"pattern": "{algorithm}-{instance}", "attributes": "algorithm=a"}, "pattern and attributes both"),
-        ({"colour": 1}, "no option 'colour'. They take time, pattern"),
+        ({"colour": 1}, "no option 'colour'. It takes time, pattern"),
     ],
 )
 def test_options_without_meaning_are_refused(options: dict[str, object], message: str) -> None:

@@ -393,10 +393,10 @@ def test_a_wrong_name_is_refused_with_the_near_ones(tiny: Path, name: str, messa
     ("options", "message"),
     [
         ({"target": "val_acuracy"}, "no target 'val_acuracy'. Did you mean val_accuracy"),
-        ({"target": "time,time"}, "named twice"),
+        ({"target": "time,time"}, "'time' is named more than once"),
         ({"target": 3}, "names of targets"),
-        ({"time": "hours"}, "evaluations, percent or seconds"),
-        ({"inactive": "ignore"}, "refuse or drop"),
+        ({"time": "hours"}, 'expected "evaluations", "percent" or "seconds", got'),
+        ({"inactive": "ignore"}, 'expected "refuse" or "drop", got'),
         ({"dimension": 3}, "no option 'dimension'"),
     ],
 )

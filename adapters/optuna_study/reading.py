@@ -29,7 +29,7 @@ _Clock: TypeAlias = Callable[[Sequence[optuna.trial.FrozenTrial], int, bool], _P
 def read_studies(studies: Sequence[optuna.Study], options: StudyOptions) -> list[Trajectory]:
     """One trajectory for each study.
 
-    :raises SourceError: a study is damaged, has no finished trial, or its name does not tell algorithm and instance.
+    :raises SourceError: a study is damaged, has no finished trial, or has no algorithm and instance.
     """
     if not studies:
         raise InvalidInputError(f"studies: no name matches {options.studies!r}.")

@@ -19,7 +19,7 @@ _DATABASES = ("sqlite", "mysql", "postgresql", "postgres", "oracle", "mssql", "m
 
 
 def find_storage(source: str) -> Callable[[], optuna.storages.BaseStorage] | None:
-    """Find what opens the storage at a URL or path; ``None`` if there is none.  Creates no file."""
+    """Function that opens the storage at a URL or path; ``None`` if there is none.  Creates no file."""
     scheme, separator, rest = source.partition("://")
     if separator:
         dialect = scheme.partition("+")[0]
@@ -28,7 +28,7 @@ def find_storage(source: str) -> Callable[[], optuna.storages.BaseStorage] | Non
         # The path of sqlite:///x.db is x.db, that of sqlite:////x.db is /x.db.
         path = rest.removeprefix("/").partition("?")[0] if dialect == "sqlite" else ""
         if path and path != ":memory:" and not path.startswith("file:") and not Path(path).is_file():
-            raise SourceError(f"{source}: there is no such storage, the file {path} does not exist.")
+            raise SourceError(f"{source}: there is no such storage: the file {path} does not exist.")
         return lambda: _open_database(source)
     try:
         with Path(source).open("rb") as file:

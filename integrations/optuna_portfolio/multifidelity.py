@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
@@ -16,6 +16,9 @@ from polarbear_plugins.integrations.optuna_portfolio.suggesting import make_sugg
 from polarbear_plugins.problems.protocols import ChargedProblem, Problem
 from polarbear_plugins.trajectories.recording import Charges
 from polarbear_plugins.trajectories.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    import optuna
 
 _WHO = "The portfolio 'optuna-multifidelity'"
 
@@ -86,7 +89,7 @@ class MultifidelityAlgorithm:
 
     def run(self, problem: Problem, horizon: float, seed: int, /) -> Trajectory:
         """Run trials until the next evaluation would end after the horizon."""
-        optuna = require("optuna", extra="optuna", who=_WHO)
+        library = require("optuna", extra="optuna", who=_WHO)
         if not isinstance(problem, ChargedProblem):
             raise InvalidInputError(
                 f"{self.name!r} needs a problem with fidelities (least_fidelity, measure); "
@@ -95,27 +98,27 @@ class MultifidelityAlgorithm:
         suggest = make_suggest(problem, self.name)
         schedule = levels(problem.least_fidelity, self.eta)
         charges = Charges(horizon)
-        with silence_optuna(optuna):
-            sampler, pruner = _MAKERS[self.name](optuna, seed, self.eta, self.eta ** (len(schedule) - 1))
+        with silence_optuna(library):
+            sampler, pruner = _MAKERS[self.name](library, seed, self.eta, self.eta ** (len(schedule) - 1))
             # Hyperband assigns trials to brackets by the name of the study, which is random unless it is given.
-            study = optuna.create_study(study_name=f"{problem.identity.name}-{seed}", sampler=sampler, pruner=pruner)
-            while charges.room() and self._run_trial(optuna, study, problem, suggest, schedule, charges):
+            study = library.create_study(study_name=f"{problem.identity.name}-{seed}", sampler=sampler, pruner=pruner)
+            while charges.room() and self._run_trial(library, study, problem, suggest, schedule, charges):
                 pass
         return charges.trajectory(algorithm=self.name, instance=problem.identity.name, seed=seed)
 
     def _run_trial(
         self,
-        optuna: Any,
-        study: Any,
+        library: Any,
+        study: optuna.Study,
         problem: ChargedProblem,
-        suggest: Callable[[Any], Any],
+        suggest: Callable[[optuna.Trial], Any],
         schedule: Sequence[float],
         charges: Charges,
     ) -> bool:
         """Run a trial until its pruner stops it; false if the horizon is reached."""
         trial = study.ask()
         configuration = suggest(trial)
-        states = optuna.trial.TrialState
+        states = library.trial.TrialState
         paid = 0.0
         for step, fidelity in enumerate(schedule):
             value, cost = problem.measure(configuration, fidelity)

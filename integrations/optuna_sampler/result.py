@@ -34,7 +34,7 @@ def race_result(study: optuna.Study) -> RaceResult:
     The algorithms of the result are the candidates; ``result.about["candidates"]`` has their parameters.  All finished
     trials count, also those of a round that is not over.
 
-    :raises InvalidInputError: there is no race in the study, or no two candidates with a finished trial yet.
+    :raises InvalidInputError: there is no race in the study, or fewer than two candidates have finished trials.
     """
     sampler, written = study.sampler, read_rules(study)
     if isinstance(sampler, PolarBearSampler):
@@ -50,7 +50,9 @@ def race_result(study: optuna.Study) -> RaceResult:
     standing = race.standing(view.cells, view.instances, view.entrants)
     with_runs = [name for name in view.parameters if any(candidate == name for candidate, _ in view.cells)]
     if len(with_runs) < 2:
-        raise InvalidInputError(f"The study {study.study_name!r} has no two candidates with a finished trial yet.")
+        raise InvalidInputError(
+            f"The study {study.study_name!r} has {len(with_runs)} candidates with finished trials; expected two."
+        )
     decided = () if standing.state is None else standing.state.algorithms
     names = (*decided, *(name for name in with_runs if name not in decided))
     state = start_race(names, race.timepoints, rules.settings)

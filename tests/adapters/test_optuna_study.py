@@ -126,7 +126,7 @@ def test_other_files_are_left_to_others(tmp_path: Path) -> None:
 
 
 def test_a_storage_that_does_not_exist_is_named_and_not_created(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"there is no such storage, the file .*nothing\.db does not exist"):
+    with pytest.raises(SourceError, match=r"there is no such storage: the file .*nothing\.db does not exist"):
         read(f"sqlite:///{tmp_path}/nothing.db")
     assert list(tmp_path.iterdir()) == []
 

@@ -444,7 +444,10 @@ def test_a_run_that_kills_its_workers_fails_in_the_end_and_alone(cluster: Cluste
 
     problems = ["p0", "p1", "p2"]
     settings = replace(SETTINGS, max_rounds=1, batch_size=3, batch_min=1)
-    with connect(cluster.need(3), 10) as executor, pytest.warns(RunWarning, match="worker after worker died"):
+    with (
+        connect(cluster.need(3), 10) as executor,
+        pytest.warns(RunWarning, match="every worker that it was sent to died"),
+    ):
         found = race(
             {"good": dask_algorithms.good, "killer": dask_algorithms.kills_workers},
             problems,

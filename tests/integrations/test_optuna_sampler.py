@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import multiprocessing
+import re
 import subprocess
 import sys
 import time
@@ -343,6 +344,15 @@ def test_threads_share_a_race() -> None:
     assert race_result(study).pareto_set == ("good",)
 
 
+# Private names
+
+
+def test_one_module_alone_uses_private_names_of_optuna(root: Path) -> None:
+    private = re.compile(r"\._(storage|study_id|trial_id|contains|suggest)\b")
+    users = [path.name for path in root.glob("[ai]*/optuna_*/*.py") if private.search(path.read_text())]
+    assert users == ["study_storage.py"]
+
+
 # Mistakes
 
 
@@ -406,10 +416,10 @@ def test_there_is_no_result_without_a_race() -> None:
     with pytest.raises(InvalidInputError, match="There is no race in the study"):
         race_result(optuna.create_study())
     study = create()
-    with pytest.raises(InvalidInputError, match="no two candidates"):
+    with pytest.raises(InvalidInputError, match="has 0 candidates with finished trials; expected two"):
         race_result(study)
     study.optimize(objective, n_trials=1)
-    with pytest.raises(InvalidInputError, match="no two candidates"):
+    with pytest.raises(InvalidInputError, match="has 1 candidates with finished trials; expected two"):
         race_result(study)
     study.optimize(objective, n_trials=3)
     assert race_result(study).stopped == "interrupted"

@@ -15,7 +15,8 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number, as_whole_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.extras import require
-from polarbear_plugins.plackett_luce.pairwise import RatingMode, margin_of
+from polarbear_plugins.plackett_luce.likelihood import margin_of
+from polarbear_plugins.plackett_luce.pairwise import RatingMode
 
 if TYPE_CHECKING:
     import optuna

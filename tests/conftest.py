@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import polarbear_plugins
+from polarbear_plugins.plugins.manager import installed_plugins
 
 # The same examples every time: a failure can be repeated, and the suite does not fail by chance.  Where the suite runs
 # a second time, tox asks for fewer of them.
@@ -31,6 +32,12 @@ def pytest_report_header() -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the file that takes longest, so that no process is left alone with it at the end."""
     items.sort(key=lambda item: item.path.name != "test_pymc_engines.py")
+
+
+@pytest.fixture(autouse=True)
+def _plugins_of_each_test() -> None:
+    """A test may announce plugins of its own; those of the one before are forgotten."""
+    installed_plugins.cache_clear()
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from polarbear_plugins.integrations.optuna_sampler.sampler import PolarBearSampl
 from polarbear_plugins.integrations.optuna_sampler.study_storage import read_rules
 from polarbear_plugins.integrations.optuna_sampler.study_view import StudyView, sign_of
 from polarbear_plugins.racing.analysis import infer
-from polarbear_plugins.racing.asynchronous import table_of
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.state import Failure, start_race
+from polarbear_plugins.rankings.stream import rank_cells
 from polarbear_plugins.rankings.table import RankingTable
 
 # Name, type and value of each parameter of a configuration: True, 1 and 1.0 are different values.
@@ -62,7 +62,7 @@ def race_result(study: optuna.Study) -> RaceResult:
         resolved[:, :known, :known] = standing.state.resolved
         state = replace(state, resolved=resolved, rounds=standing.state.rounds, batch=standing.state.batch)
     instances = [name for name in view.instances if any(instance == name for _, instance in view.cells)]
-    table = table_of(names, race.timepoints, view.cells, lambda _: True, instances)
+    table = rank_cells(names, race.timepoints, view.cells, instances)
     state = replace(state, table=table, cost=float(view.cost))
     return RaceResult(
         state=state,
@@ -143,7 +143,7 @@ def likely_best(study: optuna.Study, *, instance: str = "instance", most: int = 
         for name, key in zip(names, chosen, strict=True)
         for where, repeated in values[key].items()
     }
-    table = table_of(names, np.array([1.0]), cells, lambda _: True, sorted({where for _, where in cells}))
+    table = rank_cells(names, [1.0], cells, sorted({where for _, where in cells}))
     return _likely_best(table, [parameters[key] for key in chosen], [-rank_of(key)[0] for key in chosen], seed)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from polarbear_plugins.cli.completion import complete_names
 from polarbear_plugins.errors import InvalidInputError, UnknownNameError
 from polarbear_plugins.inference.fitting import BUILT_IN_ENGINES
 from polarbear_plugins.journal.replay import load_result
-from polarbear_plugins.plugins.manager import Plugins, load_plugins
+from polarbear_plugins.plugins.manager import installed_plugins
 from polarbear_plugins.priors import BUILT_IN_PRIORS
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.trajectories.trajectory import Trajectory
@@ -148,22 +147,13 @@ def _number(text: str) -> Any:
         return text
 
 
-def read_sources(plugins: Plugins, sources: Sequence[str], options: Mapping[str, str]) -> list[Trajectory]:
-    """Read several sources by an adapter that takes them together, or each by itself."""
-    if len(sources) > 1:
-        together = plugins.manager.hook.polarbear_read_trajectories(source=list(sources), options=options)
-        if together is not None:
-            return list(together)
-    return list(itertools.chain.from_iterable(plugins.read_trajectories(source, **options) for source in sources))
-
-
 def read_runs(sources: Sequence[str], options: Mapping[str, str]) -> tuple[list[Trajectory], FloatArray | None]:
     """Read the runs of a source, or of a race from its journal or its saved result, which no adapter reads.
 
     A race knows its runs at its timepoints only, which come with them.
     """
     try:
-        return read_sources(load_plugins(), sources, options), None
+        return list(installed_plugins().read_trajectories(*sources, **options)), None
     except UnknownNameError:
         if len(sources) == 1 and Path(sources[0]).is_file():
             result = load_result(sources[0])

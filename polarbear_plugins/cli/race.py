@@ -22,7 +22,7 @@ from polarbear_plugins.execution.interruptions import undisturbed
 from polarbear_plugins.experiments.races import race as run_race
 from polarbear_plugins.experiments.races import resume as resume_race
 from polarbear_plugins.integrations.ioh_writer import scenario_of, write_ioh
-from polarbear_plugins.plugins.manager import load_plugins
+from polarbear_plugins.plugins.manager import installed_plugins
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
 
@@ -119,9 +119,10 @@ def race(
     if data is not None:
         options["data"] = str(data.resolve())  # so that the race can be resumed from another folder
     if budget is None and isinstance(parse_timepoints(timepoints), int):
+        plugins = installed_plugins()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PolarBearWarning)  # the race asks for the suite again
-            budget = getattr(load_plugins().suite(suite, **options), "budget", None)
+            budget = getattr(plugins.suite(suite, **options), "budget", None)
     with _connected(executor, executor_options) as connected, ProgressView() as view, prints_to_stderr():
         result = run_race(
             portfolio,
@@ -187,7 +188,7 @@ def _connected(address: str | None, options: Sequence[str]) -> Iterator[Executor
             raise InvalidInputError("--executor-option is for an executor: give its address with --executor.")
         yield None
         return
-    with load_plugins().executor(address, **wishes) as executor:
+    with installed_plugins().executor(address, **wishes) as executor:
         yield executor
 
 

@@ -17,7 +17,7 @@ from polarbear_plugins.checks import as_choice, as_whole_number
 from polarbear_plugins.errors import InferenceWarning, InvalidInputError, UnknownNameError
 from polarbear_plugins.inference.task import Engine, Task
 from polarbear_plugins.plackett_luce.subsets import statistics_of
-from polarbear_plugins.plugins.manager import load_plugins
+from polarbear_plugins.plugins.manager import installed_plugins
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.priors import BUILT_IN_PRIORS, Prior, TemporalPrior
 from polarbear_plugins.rankings.table import RankingTable, check_comparable
@@ -206,7 +206,7 @@ def _named(name: str, what: str, built_in: Mapping[str, Any], hook: str) -> Any:
     if name in built_in:
         return built_in[name]
     found = dict(built_in)
-    for offered in getattr(load_plugins().manager.hook, hook)():
+    for offered in getattr(installed_plugins().manager.hook, hook)():
         twice = sorted(set(found) & set(offered))
         if twice:
             raise InvalidInputError(f"More than one plugin provides the {what} {', '.join(twice)}; uninstall one.")

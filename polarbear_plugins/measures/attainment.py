@@ -36,7 +36,7 @@ def attained(trajectories: Iterable[Trajectory], timepoints: ArrayLike, targets:
            [1. , 0.5]])
     """
     grid, goals = as_timepoints(timepoints), as_targets(targets)
-    runs = _watched(trajectories, float(grid[-1]), "attained")
+    runs = _all_watched_until(trajectories, float(grid[-1]), "attained")
     hits = np.stack([hitting_times(run, goals) for run in runs])
     return (hits <= grid[:, None, None]).mean(axis=1)
 
@@ -71,7 +71,7 @@ def attainment_surfaces(
     wanted = [as_number(each, "attainment_surfaces: percentiles") for each in percentiles]
     if any(not 0 <= each <= 100 for each in wanted):
         raise InvalidInputError(f"attainment_surfaces: percentiles lie between 0 and 100, got {wanted}.")
-    runs = _watched(trajectories, budget, "attainment_surfaces")
+    runs = _all_watched_until(trajectories, budget, "attainment_surfaces")
     points = _numbered(_points(runs, budget, lower, upper))
     corners = moocore.eaf(points[:, :2], points[:, 2], percentiles=wanted)
     corners = corners[(corners[:, 0] <= budget) & (corners[:, 1] <= upper)]
@@ -107,7 +107,7 @@ def attainment_differences(
     who = "attainment_differences"
     moocore = require("moocore", extra="eaf", who=who)
     budget, lower, upper = _check_window(budget, lower, upper, who)
-    groups = [_watched(each, budget, who) for each in (first, second)]
+    groups = [_all_watched_until(each, budget, who) for each in (first, second)]
     # moocore cuts the sets in halves, whatever belongs to whom: numbers that differ are made equal by repetition,
     # which leaves an attainment function as it is.
     sets = math.lcm(*(len(runs) for runs in groups))
@@ -139,7 +139,7 @@ def _check_window(budget: float, lower: float, upper: float, who: str) -> tuple[
     return budget, *check_bounds(lower, upper, who)
 
 
-def _watched(trajectories: Iterable[Trajectory], budget: float, who: str) -> list[Trajectory]:
+def _all_watched_until(trajectories: Iterable[Trajectory], budget: float, who: str) -> list[Trajectory]:
     runs = [check_trajectory(run) for run in trajectories]
     if not runs:
         raise InvalidInputError(f"{who}: there are no trajectories.")

@@ -14,7 +14,7 @@ from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.measures.attainment import attained
 from polarbear_plugins.measures.targets import LOWER, UPPER, as_targets, check_bounds
-from polarbear_plugins.trajectories.runs import group_runs
+from polarbear_plugins.trajectories.runs import group_runs, watched_until
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory, hitting_times, sample_staircase
 
@@ -88,7 +88,7 @@ def ecdf(
     goals = None if targets is None else as_targets(targets)
     lower, upper = check_bounds(lower, upper, "ecdf")
     shares: dict[str, FloatArray] = {}
-    for name, runs in _watched(trajectories, float(grid[-1]), "ecdf").items():
+    for name, runs in _most_watched_until(trajectories, float(grid[-1]), "ecdf").items():
         if goals is not None:
             shares[name] = attained(runs, grid, goals).mean(axis=1)
         else:
@@ -123,7 +123,7 @@ def ecdf_area(
     if not start < budget or (first is not None and start <= 0):
         raise InvalidInputError(f"ecdf_area: expected 0 < first < budget, got {start:g} and {budget:g}.")
     areas = {}
-    for name, runs in _watched(trajectories, budget, "ecdf_area").items():
+    for name, runs in _most_watched_until(trajectories, budget, "ecdf_area").items():
         hits = np.clip([hitting_times(run, goals) for run in runs], start, budget)
         rest = budget - hits if first is None else np.log(budget / hits)
         areas[name] = float(np.mean(rest) / (budget if first is None else np.log(budget / start)))
@@ -142,17 +142,10 @@ def _scaled(trajectory: Trajectory, values: FloatArray, lower: float, upper: flo
     return 1 - (logs - np.log10(lower)) / (np.log10(upper) - np.log10(lower))
 
 
-def _watched(trajectories: Iterable[Trajectory], budget: float, who: str) -> dict[str, list[Trajectory]]:
-    """Keep the runs of each algorithm that were watched until a time; each algorithm must have one."""
+def _most_watched_until(trajectories: Iterable[Trajectory], budget: float, who: str) -> dict[str, list[Trajectory]]:
+    """Keep the runs of each algorithm that were watched until a time, and warn of those that were not."""
     groups = group_runs(trajectories, who)
-    kept = {name: [run for run in runs if run.horizon >= budget] for name, runs in groups.items()}
-    for name, runs in kept.items():
-        if not runs:
-            longest = max(run.horizon for run in groups[name])
-            raise InvalidInputError(
-                f"{who}: no run of {name!r} was watched until {budget:g}, the longest until {longest:g}. Choose an "
-                "earlier time, leave it out, or use hold_last_value if its runs ended by themselves."
-            )
+    kept = watched_until(groups, budget, who)
     given, left = sum(map(len, groups.values())), sum(map(len, kept.values()))
     if left < given:
         warnings.warn(

@@ -19,7 +19,7 @@ from polarbear_plugins.measures.tables import fixed_budget
 from polarbear_plugins.measures.targets import LOWER, UPPER, log_targets
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.rankings.ranks import ranks_of
-from polarbear_plugins.trajectories.runs import group_runs
+from polarbear_plugins.trajectories.runs import group_runs, watched_until
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -121,23 +121,14 @@ def order_by_measures(
     """
     budget = as_number(budget, "order_by_measures: budget")
     groups = group_runs(trajectories, "order_by_measures")
-    on: dict[str, set[str]] = {
-        name: {run.instance for run in runs if run.horizon >= budget} for name, runs in groups.items()
-    }
-    for name, instances in on.items():
-        if not instances:
-            longest = max(run.horizon for run in groups[name])
-            raise InvalidInputError(
-                f"order_by_measures: no run of {name!r} was watched until {budget:g}, the longest until {longest:g}. "
-                "Choose an earlier budget, leave it out, or use hold_last_value if its runs ended by themselves."
-            )
-    common = set.intersection(*on.values())
+    watched = watched_until(groups, budget, "order_by_measures")
+    common = set.intersection(*({run.instance for run in runs} for runs in watched.values()))
     if not common:
         raise InvalidInputError(
             f"order_by_measures: there is no instance on which all of {', '.join(groups)} have a run watched until "
             f"{budget:g}. Choose an earlier budget, or leave some out."
         )
-    kept = [run for runs in groups.values() for run in runs if run.instance in common and run.horizon >= budget]
+    kept = [run for runs in watched.values() for run in runs if run.instance in common]
     areas = mean_area_over_curve(kept, budget, lower, upper)
     shares = ecdf_area(kept, budget, log_targets(lower, upper) if targets is None else targets, first)
     medians = fixed_budget(kept, [budget])["median"].droplevel("budget")

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_whole_number
@@ -100,13 +99,13 @@ def make_baseline(
             row[: len(found)] = found
     clips, lows, means, medians, doubtful, pooled = [], [], [], [], [], []
     for instance, values in random.items():
-        clip = float(lower_quantile(values, 0.5))
+        clip = float(np.quantile(values, 0.5, method="inverted_cdf"))
         if not math.isfinite(clip):
             raise InvalidInputError(f"{instance}: more than half of the random evaluations failed; there is no scale.")
         if not math.isfinite(best[instance]):
             raise InvalidInputError(f"{instance}: the best value found is {best[instance]}; there is no scale.")
         # Medians of the best of m random evaluations are quantiles of a single one.
-        median = lower_quantile(values, 1.0 - (1.0 - 0.5) ** (1.0 / evaluations))
+        median = np.quantile(values, 1.0 - (1.0 - 0.5) ** (1.0 / evaluations), method="inverted_cdf")
         if (median <= best[instance]).any():
             doubtful.append(instance)
         low = float(best[instance] + _PADDING * np.spacing(-max(np.nextafter(0, 1), abs(best[instance]))))
@@ -141,16 +140,6 @@ def normalise(values: FloatArray, best: FloatArray | float, worst: FloatArray | 
     with np.errstate(over="ignore", invalid="ignore"):  # a scale of next to nothing has no inverse
         losses: FloatArray = np.true_divide(1.0, np.subtract(worst, best)) * (values - best)
     return losses
-
-
-def lower_quantile(values: FloatArray, level: ArrayLike) -> FloatArray:
-    """Quantiles along the first axis that are values themselves: the smallest that enough values do not exceed.
-
-    >>> lower_quantile(np.array([4.0, 1.0, 3.0, 2.0]), [0.5, 0.6])
-    array([2., 3.])
-    """
-    places = np.ceil(len(values) * np.asarray(level)).astype(int) - 1
-    return np.sort(values, axis=0)[places]
 
 
 def smallest_of(values: FloatArray, number: int) -> float:

@@ -14,7 +14,7 @@ from polarbear_plugins.display.frames import long_frame
 from polarbear_plugins.display.html import summary_table, text
 from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.measures.bootstrap import Bootstrap, bootstrap_scores
-from polarbear_plugins.measures.random_baseline import RandomBaseline, lower_quantile, make_baseline, normalise
+from polarbear_plugins.measures.random_baseline import RandomBaseline, make_baseline, normalise
 from polarbear_plugins.names import as_name
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def score_studies(studies: Studies) -> Scores:
             values = incumbents(studies.visible[key], studies.scored[key])
             losses[key] = np.clip(normalise(values, best, clip), -1.0, 1.0)
             by_instance[:, row, place] = losses[key].mean(axis=0)
-            medians[:, row, place] = normalise(lower_quantile(values, 0.5), best, baseline.median[:, place])
+            medians[:, row, place] = normalise(_lower_median(values), best, baseline.median[:, place])
     mean = by_instance.mean(axis=-1)
     error = _error_of_mean(by_instance)
     random = normalise(baseline.mean, baseline.best, baseline.clip).mean(axis=1)
@@ -252,7 +252,7 @@ def score_studies(studies: Studies) -> Scores:
         mean=mean,
         error=error,
         normed_mean=mean / random[:, None],
-        median=lower_quantile(np.moveaxis(medians, -1, 0), 0.5),
+        median=_lower_median(np.moveaxis(medians, -1, 0)),
     )
 
 
@@ -290,6 +290,11 @@ def _check_complete(studies: Studies) -> None:
         raise InvalidInputError(
             f"Scores need every algorithm on every instance; {len(missing)} of them are missing ({some})."
         )
+
+
+def _lower_median(values: FloatArray) -> FloatArray:
+    """Median along the first axis that is a value itself, the lower one of two."""
+    return np.quantile(values, 0.5, axis=0, method="inverted_cdf")
 
 
 def _error_of_mean(values: FloatArray) -> FloatArray:

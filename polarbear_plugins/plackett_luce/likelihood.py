@@ -7,6 +7,7 @@ cost of a posterior hardly depends on the number of rankings.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -222,8 +223,15 @@ def helmert(n: int) -> FloatArray:
     array([[ 0.70710678],
            [-0.70710678]])
     """
-    k = np.arange(1, n)
-    above = np.arange(n)[:, None] < k
-    matrix = np.where(above, 1.0, 0.0)
-    matrix[k, k - 1] = -k
-    return matrix / np.sqrt(k * (k + 1.0))
+    from scipy.linalg import helmert as helmert_rows
+
+    return helmert_rows(n).T
+
+
+def margin_of(epsilon: float) -> float:
+    """Difference of utilities beyond which one beats the other with a probability above ``1/2 + epsilon``.
+
+    >>> margin_of(0.0)
+    0.0
+    """
+    return math.log((0.5 + epsilon) / (0.5 - epsilon))

@@ -22,15 +22,6 @@ _SMALL_DECREMENT = 1e-6
 _NEAR = 0.05
 
 
-def margin_of(epsilon: float) -> float:
-    """Difference of utilities beyond which one beats the other with a probability above ``1/2 + epsilon``.
-
-    >>> margin_of(0.0)
-    0.0
-    """
-    return math.log((0.5 + epsilon) / (0.5 - epsilon))
-
-
 def choices_of(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Give the sets that the places of rankings were chosen from, and how often each algorithm was chosen.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from polarbear_plugins.checks import as_number
 from polarbear_plugins.display.frames import pair_frame
 from polarbear_plugins.display.html import html_table, text
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.plackett_luce.likelihood import margin_of
 from polarbear_plugins.posterior.posterior import Posterior
 
 if TYPE_CHECKING:
@@ -100,8 +100,7 @@ def compare(posterior: Posterior, epsilon: float = 0.05) -> Relations:
     draws, timepoints, n = posterior.log_ratings.shape
     # An algorithm after the other: each is read many times.
     columns = np.ascontiguousarray(posterior.log_ratings.transpose(2, 0, 1))
-    # A win probability within epsilon of 1/2 is a difference of log-ratings within this.
-    width = math.log((0.5 + epsilon) / (0.5 - epsilon))
+    width = margin_of(epsilon)
     better = np.zeros((timepoints, n, n))
     equivalent = np.ones((timepoints, n, n))
     anytime = np.zeros((n, n)) if posterior.joint else None

@@ -1,17 +1,16 @@
 """A race whose runs are started by others, one at a time, and end in any order.
 
-Who asks hands over everything that is known, and gets back where the race stands: the same data give the same answer in
-every process.  Nothing is kept but a cache.
+The caller hands over everything known, and gets back where the race stands: the same data give the same answer in every
+process.  Nothing is kept but a cache.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear_plugins.arrays import FloatArray
@@ -21,7 +20,7 @@ from polarbear_plugins.racing.analysis import check_inference, infer
 from polarbear_plugins.racing.rules import decide, enter, plan
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import Order, RaceState, StopReason, start_race
-from polarbear_plugins.rankings.table import RankingTable
+from polarbear_plugins.rankings.stream import rank_cells
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 
 # For each algorithm and instance the finished runs: the best value at each timepoint, minimised.
@@ -149,13 +148,13 @@ class AsynchronousRace:
     ) -> tuple[RaceState, Posterior]:
         last = max(instances.index(instance) for _, instance in asked)
         drawn = instances[: last + 1]
+        once = {cell: cells[cell][:1] for cell in asked}
         observed = replace(
-            state,
-            table=table_of(state.algorithms, self.timepoints, cells, asked, drawn, repeat=False),
-            cost=state.cost + cost,
+            state, table=rank_cells(state.algorithms, self.timepoints, once, drawn), cost=state.cost + cost
         )
-        repeated = table_of(state.algorithms, self.timepoints, cells, asked, drawn)
-        posterior = infer(replace(observed, table=repeated), len(state.rounds) + 1)
+        every = {cell: cells[cell] for cell in asked}
+        repeated = replace(observed, table=rank_cells(state.algorithms, self.timepoints, every, drawn))
+        posterior = infer(repeated, len(state.rounds) + 1)
         return decide(observed, posterior), posterior
 
 
@@ -168,37 +167,3 @@ def _digest(before: bytes, names: Sequence[str], runs: Mapping[tuple[str, str], 
         for run in values:
             digest.update(run.tobytes())
     return digest.digest()
-
-
-def table_of(
-    algorithms: Sequence[str],
-    timepoints: FloatArray,
-    cells: Cells,
-    asked: Collection[tuple[str, str]] | Callable[[tuple[str, str]], bool],
-    instances: Sequence[str],
-    *,
-    repeat: bool = True,
-) -> RankingTable:
-    """Rank the finished runs of the cells that were asked for, instance after instance.
-
-    Several runs of an algorithm on an instance are repetitions that share the weight of the instance; without
-    ``repeat`` only the first counts.
-    """
-    rows: list[FloatArray] = []
-    names: list[str] = []
-    for instance in instances:
-        runs = [
-            list(cells.get((name, instance), ()))
-            if (asked((name, instance)) if callable(asked) else (name, instance) in asked)
-            else []
-            for name in algorithms
-        ]
-        for repetition in range(max(map(len, runs)) if repeat else 1):
-            row = np.full((timepoints.size, len(algorithms)), np.nan)
-            for column, values in enumerate(runs):
-                if values:
-                    row[:, column] = values[repetition % len(values)]
-            rows.append(row)
-            names.append(instance)
-    table = RankingTable(algorithms, timepoints)
-    return table.extended(np.stack(rows), names) if rows else table

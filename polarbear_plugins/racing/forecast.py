@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from polarbear_plugins.arrays import BoolArray, FloatArray
 from polarbear_plugins.checks import as_number, as_whole_number
 from polarbear_plugins.display.frames import long_frame
+from polarbear_plugins.plackett_luce.likelihood import margin_of
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.rules import next_batch
 from polarbear_plugins.racing.state import RaceState
@@ -153,7 +154,7 @@ class _Simulations:
         # For alpha = 1 nothing would ever be sure; the forecast is for what 4,000 draws can tell.
         self._alpha = min(state.settings.alpha, 1 - 1 / 4000)
         self._z = NormalDist().inv_cdf(self._alpha)
-        self._width = math.log((0.5 + state.settings.epsilon) / (0.5 - state.settings.epsilon))
+        self._width = margin_of(state.settings.epsilon)
         self._truth = self._mean + self._deviations(count)
         self._noise, self._more = np.zeros_like(self._truth), np.zeros_like(self._truth)
         resolved = state.resolved[:, inside][:, :, inside][:, self._one, self._other]

@@ -185,6 +185,20 @@ def stream_rankings(
     return itertools.chain((block for block in blocks if block is not None), stream.finish())
 
 
+def rank_cells(
+    algorithms: Sequence[str],
+    timepoints: ArrayLike,
+    cells: Mapping[tuple[str, str], Sequence[FloatArray]],
+    instances: Iterable[str],
+) -> RankingTable:
+    """Rank runs whose values at the timepoints are known: ``cells[algorithm, instance]`` are those of each run.
+
+    Several runs of an algorithm on an instance are repetitions that share the weight of the instance.
+    """
+    by_instance = {instance: {name: cells.get((name, instance), ()) for name in algorithms} for instance in instances}
+    return _append_paired(RankingTable(algorithms, timepoints), by_instance)
+
+
 def default_timepoints(trajectories: Iterable[Trajectory], count: int = 50) -> FloatArray:
     """Log-spaced timepoints over the time in which every algorithm has values on some instance.
 
@@ -250,17 +264,25 @@ def _keep(runs: InstanceRuns, trajectory: Trajectory, grid: FloatArray) -> None:
 
 
 def _append_instances(table: RankingTable, instances: Mapping[str, InstanceRuns]) -> RankingTable:
-    """Pair the runs of each instance into rows, in the order of their seeds, and append them."""
-    sizes = [max(len(seeds) for seeds in runs.values()) for runs in instances.values()]
+    """Append the runs of each instance, in the order of their seeds."""
+    in_order = {
+        instance: {algorithm: [seeds[seed] for seed in sorted(seeds)] for algorithm, seeds in runs.items()}
+        for instance, runs in instances.items()
+    }
+    return _append_paired(table, in_order)
+
+
+def _append_paired(table: RankingTable, instances: Mapping[str, Mapping[str, Sequence[FloatArray]]]) -> RankingTable:
+    """Pair the runs of each instance into rows, and append them; an instance without any run gets an empty row."""
+    sizes = [max((len(runs) for runs in each.values()), default=0) or 1 for each in instances.values()]
     values = np.full((sum(sizes), table.timepoints.size, len(table.algorithms)), np.nan)
     start = 0
-    for size, runs in zip(sizes, instances.values(), strict=True):
+    for size, each in zip(sizes, instances.values(), strict=True):
         for column, algorithm in enumerate(table.algorithms):
-            seeds = runs.get(algorithm, {})
-            ordered = [seeds[seed] for seed in sorted(seeds)]
-            again = size if table.repetitions == "weight" and ordered else len(ordered)
-            for row in range(again):
-                values[start + row, :, column] = ordered[row % len(ordered)]
+            runs = each.get(algorithm, ())
+            rows = size if table.repetitions == "weight" and runs else len(runs)
+            for row in range(rows):
+                values[start + row, :, column] = runs[row % len(runs)]
         start += size
     names = [name for name, size in zip(instances, sizes, strict=True) for _ in range(size)]
     return table.extended(values, names)

@@ -102,11 +102,10 @@ def mean_ranks(table: RankingTable, among: Sequence[str] | None = None) -> MeanC
     >>> mean_ranks(table).mean, mean_ranks(table).standard_error
     (array([[1.25, 1.75]]), array([[0.25, 0.25]]))
     """
+    from scipy.stats import rankdata
+
     names, values = _selected(table, among)
-    places = ranks_of(values, table.tolerance).astype(np.float64)
-    # Who shares a place with m others is, on average, m / 2 places further back.
-    shared = (places[..., :, None] == places[..., None, :]).sum(axis=-1)
-    places += (shared - 1) / 2
+    places = rankdata(ranks_of(values, table.tolerance), axis=-1)  # values within the tolerance tie
     return _averaged(table, names, np.where(np.isnan(values), np.nan, places))
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from polarbear_plugins.display.html import Markup, text
 from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.files import write_whole
 from polarbear_plugins.plugins.hookspecs import ReportSection
-from polarbear_plugins.plugins.manager import Plugins, load_plugins
+from polarbear_plugins.plugins.manager import Plugins, installed_plugins
 from polarbear_plugins.racing.forecast import Forecast
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.report import sections
@@ -59,14 +60,7 @@ def write_report(
     if not force:
         check_replaceable(path)
     page = render(result, title=title, unit=unit, plugins=plugins)
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    try:
-        unfinished.write_text(page, encoding="utf-8", newline="\n")
-        unfinished.replace(path)
-    except OSError as problem:
-        unfinished.unlink(missing_ok=True)
-        raise SourceError(f"{path}: cannot be written ({problem.strerror or problem}).") from None
-    return path
+    return write_whole(path, lambda file: file.write(page.encode()))
 
 
 def check_replaceable(path: Path) -> None:
@@ -93,7 +87,7 @@ def render(result: RaceResult, *, title: str | None = None, unit: str = "", plug
         figures = Figures(result, unit)
         body, data = _findings(result, figures, unit, expected)
     body.append(("repeat", "Settings, and how to repeat it", sections.repeat(result)))
-    added = (plugins or load_plugins()).manager.hook.polarbear_report_sections(result=result)
+    added = (plugins or installed_plugins()).manager.hook.polarbear_report_sections(result=result)
     # pluggy asks the plugin that was registered last first; in the page they stand in the order of registration.
     for place, section in enumerate(_sections(reversed(added))):
         body.append((f"section-{place + 1}", section.title, f'<div class="plugin">{section.html}</div>'))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError
@@ -18,6 +18,19 @@ def group_runs(trajectories: Iterable[Trajectory], who: str) -> dict[str, list[T
     if not groups:
         raise InvalidInputError(f"{who}: there are no trajectories.")
     return {name: groups[name] for name in sorted(groups, key=natural_key)}
+
+
+def watched_until(groups: Mapping[str, Sequence[Trajectory]], time: float, who: str) -> dict[str, list[Trajectory]]:
+    """Keep the runs of each algorithm that were watched until a time; each algorithm must have one."""
+    kept = {name: [run for run in runs if run.horizon >= time] for name, runs in groups.items()}
+    for name, runs in kept.items():
+        if not runs:
+            longest = max(run.horizon for run in groups[name])
+            raise InvalidInputError(
+                f"{who}: no run of {name!r} was watched until {time:g}, the longest until {longest:g}. Choose an "
+                "earlier time, leave it out, or use hold_last_value if its runs ended by themselves."
+            )
+    return kept
 
 
 def hold_last_value(trajectories: Iterable[Trajectory], until: float) -> Iterator[Trajectory]:

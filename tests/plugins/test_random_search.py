@@ -98,7 +98,7 @@ def test_a_problem_that_is_neither_box_nor_space_is_refused() -> None:
     ("options", "message"),
     [
         ({"colour": "red"}, "no option 'colour'. It takes axis, name"),
-        ({"axis": "weeks"}, "axis: expected evaluations or seconds, got 'weeks'"),
+        ({"axis": "weeks"}, 'axis: expected "evaluations" or "seconds", got \'weeks\''),
         ({"name": " "}, "the name is empty"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from polarbear_plugins import RaceSettings
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.racing.asynchronous import AsynchronousRace, Standing, table_of
+from polarbear_plugins.racing.asynchronous import AsynchronousRace, Standing
 
 INSTANCES = [f"f{k}" for k in range(40)]
 SETTINGS = RaceSettings(seed=1, batch_size=4, batch_min=4, draws=500, epsilon=0.2, alpha=0.95)
@@ -95,14 +95,6 @@ def test_the_race_ends_when_the_instances_are_used_up() -> None:
     cells = {(name, f"f{k}"): [np.array([float(k)])] for name in "ab" for k in range(5)}
     race = AsynchronousRace(SETTINGS, [1.0])
     assert race.standing(cells, INSTANCES[:5], {1: ["a", "b"]}).over == "instances"
-
-
-def test_repeated_runs_share_the_weight_of_their_instance() -> None:
-    cells = {("a", "f0"): [np.array([1.0]), np.array([3.0])], ("b", "f0"): [np.array([2.0])]}
-    table = table_of(["a", "b"], np.array([1.0]), cells, lambda _: True, ["f0"])
-    assert table.ranks[:, 0].tolist() == [[1, 2], [2, 1]]
-    assert table.weights.tolist() == [0.5, 0.5]
-    assert len(table_of(["a", "b"], np.array([1.0]), cells, lambda _: True, ["f0"], repeat=False)) == 1
 
 
 def test_settings_need_a_seed() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from polarbear_plugins.errors import InvalidInputError, PolarBearError
 from polarbear_plugins.names import natural_key
-from polarbear_plugins.rankings.stream import RankingStream, default_timepoints, rank, stream_rankings
+from polarbear_plugins.rankings.stream import RankingStream, default_timepoints, rank, rank_cells, stream_rankings
 from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.trajectories.trajectory import Trajectory, best_at
 
@@ -494,3 +494,19 @@ def test_of_a_complete_instance_nothing_is_held() -> None:
     for name in ("a", "b"):
         stream.add(run(name))
         assert len(arrays_held_by(stream)) == before + (name == "a")
+
+
+def test_runs_in_cells_are_paired_and_share_the_weight_of_their_instance() -> None:
+    cells = {("a", "f0"): [np.array([1.0]), np.array([3.0])], ("b", "f0"): [np.array([2.0])]}
+    table = rank_cells(["a", "b"], [1.0], cells, ["f0"])
+    assert table.ranks[:, 0].tolist() == [[1, 2], [2, 1]]
+    assert table.weights.tolist() == [0.5, 0.5]
+
+
+def test_an_instance_without_runs_in_cells_has_a_row_that_compares_nobody() -> None:
+    table = rank_cells(
+        ["a", "b"], [1.0], {("a", "f1"): [np.array([1.0])], ("b", "f1"): [np.array([2.0])]}, ["f0", "f1"]
+    )
+    assert table.instances == ("f0", "f1")
+    assert np.isnan(table.values[0]).all()
+    assert table.ranks[:, 0].tolist() == [[0, 0], [1, 2]]

@@ -255,9 +255,7 @@ class DaskExecutor(RunExecutor):
                 alone = time.monotonic()
                 self._announced.discard("alone")
             elif time.monotonic() - alone > _WARN_AFTER:
-                self._announce(
-                    "alone", f"The scheduler at {self._where} has no worker; the race waits until one comes."
-                )
+                self._announce("alone", f"The scheduler at {self._where} has no worker; the race waits for one.")
 
     async def _update_workers(self, again: bool = False) -> None:
         """Query the scheduler for its workers, and new workers for their versions."""

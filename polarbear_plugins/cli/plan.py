@@ -59,7 +59,7 @@ def plan(
     if result is not None:
         if given or curve:
             raise InvalidInputError(
-                f"{(given or ['--curve'])[0]} is for planning without RESULT: leave out one of them."
+                f"{(given or ['--curve'])[0]} is for planning without RESULT: leave out one of the two."
             )
         _forecast(result, simulations, seed or 0, as_json)
         return

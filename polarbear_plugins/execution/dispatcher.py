@@ -99,10 +99,17 @@ class Dispatcher:
         attempts: dict[Call, tuple[Request, int]] = {}
         started: dict[Call, float] = {}
         self._pending = set()
-        for request in requests:
-            future = self._submit(self._executor, request)
-            attempts[future] = (request, 1)
-            self._pending.add(future)
+        try:
+            for request in requests:
+                future = self._submit(self._executor, request)
+                attempts[future] = (request, 1)
+                self._pending.add(future)
+        except PolarBearError:  # first yield the finished runs, so that none is lost
+            finished = [future for future in attempts if future.done() and not future.cancelled()]
+            outcomes = [self._outcome(attempts[future][0], future) for future in finished if not future.exception()]
+            if outcomes:
+                yield outcomes
+            raise
         takes_requests = isinstance(self._executor, RunExecutor)
         # Local processes and run executors enforce the time limit themselves.
         limit = None if self._own is not None or takes_requests else self._timeout
@@ -112,19 +119,25 @@ class Dispatcher:
             self._warn_of_news()
             if limit is not None:
                 done |= self._overdue(started, limit)
-            outcomes = []
+            outcomes, fatal = [], None
             for future in done:
                 self._pending.discard(future)
                 request, attempt = attempts.pop(future)
-                outcome = self._outcome(request, future)
-                if outcome.failure is not None and attempt <= self.retries:
-                    again = self._submit(self._executor, request)
-                    attempts[again] = (request, attempt + 1)
-                    self._pending.add(again)
-                else:
-                    outcomes.append(outcome)
+                try:
+                    outcome = self._outcome(request, future)
+                    if outcome.failure is not None and attempt <= self.retries:
+                        again = self._submit(self._executor, request)
+                        attempts[again] = (request, attempt + 1)
+                        self._pending.add(again)
+                        continue
+                except PolarBearError as problem:  # ends the race, but only after the other outcomes are yielded
+                    fatal = fatal or problem
+                    continue
+                outcomes.append(outcome)
             if outcomes:
                 yield outcomes
+            if fatal is not None:
+                raise fatal
 
     def close(self, at_once: bool = False) -> None:
         """Cancel pending runs and end local processes."""

@@ -48,7 +48,7 @@ _FASTER = "Fewer --timepoints or --draws, --engine native and --prior dirichlet 
 )
 @click.option("--tolerance", type=float, default=0.0, show_default=True, help="Values this close count as tied.")
 @settings_options
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Save the result, draws included.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Save the result, including the draws.")
 @json_option
 def analyze(
     sources: Sequence[str],

@@ -60,7 +60,7 @@ _MOST_PAIRS = 10
 )
 @click.option("--lower", type=float, default=LOWER, show_default=True, help="Values below it count as this one.")
 @click.option("--upper", type=float, default=UPPER, show_default=True, help="Values above it add nothing to an area.")
-@click.option("--hold", is_flag=True, help="Runs that ended before the budget keep their last value until the budget.")
+@click.option("--hold", is_flag=True, help="Assume that runs which ended before the budget would not have improved.")
 @click.option(
     "--timepoints",
     default="50",

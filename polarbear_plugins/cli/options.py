@@ -141,7 +141,7 @@ def parse_timepoints(text: str) -> int | list[float]:
 
 
 def parse_numbers(text: str, option: str) -> list[float]:
-    """Numbers from a text in which commas separate them."""
+    """List of numbers from a comma-separated text."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:

@@ -26,7 +26,7 @@ from polarbear_plugins.errors import PolarBearError
 from polarbear_plugins.execution.worker import RemoteError, describe_exception, end_group, serve, unpickle
 
 _START_TRIES = 3
-_EXIT_SECONDS = 1.0  # that a process may take to exit after it has closed its connection
+_EXIT_SECONDS = 1.0  # for a process to exit after it has closed its connection
 _LONGEST_WAIT = 0.5  # seconds; a wait of twice that means that this process was suspended
 
 
@@ -39,7 +39,7 @@ class RunTimeoutError(PolarBearError, TimeoutError):
 
 
 class UnsendableError(PolarBearError):
-    """An object cannot be pickled, and so not sent to another process."""
+    """An object cannot be pickled, so it cannot be sent to another process."""
 
 
 class WorkersCannotStartError(PolarBearError):

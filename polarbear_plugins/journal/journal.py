@@ -29,7 +29,7 @@ from polarbear_plugins.trajectories.trajectory import Trajectory
 _APPLICATION = 0x504C4252
 _HEADER = b"SQLite format 3\x00"
 _VERSION = 1
-# Waiting for the disk takes about a millisecond.  Runs that took fewer seconds than this together are not waited for.
+# Waiting for the disk takes about a millisecond.  Runs that together took fewer seconds than this do not wait for it.
 _SECONDS_WITHOUT_SYNC = 0.05
 _SCHEMA = """
 CREATE TABLE about (key TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT;
@@ -84,7 +84,7 @@ class Journal:
         self._connection = connection
         self._file_id = _file_id(connection.execute("PRAGMA database_list").fetchone()[2])
         _OPEN_HERE.add(self._file_id)
-        self._unsynced_seconds = 0.0  # that the runs took which may not be on the disk yet
+        self._unsynced_seconds = 0.0  # how long the runs took that may not be on the disk yet
 
     @classmethod
     def create(cls, path: str | Path, about: Mapping[str, Any], algorithms: Iterable[str]) -> Journal:

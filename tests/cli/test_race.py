@@ -45,7 +45,7 @@ def test_a_race_ends_in_a_table_and_a_conclusion_and_is_quiet_meanwhile() -> Non
     assert "3 rounds" in lines[-2]
 
 
-def test_json_tells_everything_but_the_draws() -> None:
+def test_json_has_everything_but_the_draws() -> None:
     found = data(*SHORT, "--max-rounds", "3")
     assert found["stopped"] == "max_rounds"
     assert len(found["rounds"]) == 3
@@ -53,7 +53,7 @@ def test_json_tells_everything_but_the_draws() -> None:
     assert 0 < found["cost"] <= found["full_cost"]
 
 
-def test_a_race_that_was_stopped_goes_on_and_ends_like_one_that_was_not(tmp_path: Path) -> None:
+def test_a_race_that_was_stopped_continues_and_ends_like_one_that_was_not(tmp_path: Path) -> None:
     journal = str(tmp_path / "race.db")
     first = data(*SHORT, "--max-rounds", "2", "--journal", journal)
     assert len(first["rounds"]) == 2

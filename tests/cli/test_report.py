@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from command_line import Command
 from rich.console import Console
 
 from polarbear_plugins import RaceResult
@@ -22,16 +22,8 @@ from polarbear_plugins.report.commands import how_to_repeat
 from polarbear_plugins.report.words import conclusion
 
 SHORT = ("race", "synthetic", "synthetic", "--budget", "5", "--seed", "1", "--workers", "0", "--draws", "500")
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments, catch_exceptions=False)
-
-
-def succeed(*arguments: str) -> str:
-    result = run(*arguments)
-    assert (result.exit_code, result.stderr) == (0, "")
-    return result.stdout
+POLARBEAR = Command()
+run, succeed = POLARBEAR.run, POLARBEAR.succeed
 
 
 @pytest.fixture

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from builders import table_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import stats
 
-from polarbear_plugins import RankingTable
 from polarbear_plugins.checks import FloatArray
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.rankings.mean_ranks import mean_ranks, mean_regret
@@ -18,12 +18,6 @@ cubes = arrays.arrays(
     st.tuples(st.integers(2, 6), st.integers(1, 3), st.just(3)),
     elements=st.sampled_from([0.0, 1.0, 2.5, 4.0]),
 )
-
-
-def table_of(values: FloatArray, instances: list[str] | None = None, **options: str) -> RankingTable:
-    timepoints = list(range(1, np.shape(values)[1] + 1))
-    names = NAMES[: np.shape(values)[2]]
-    return RankingTable.from_values(values, algorithms=names, timepoints=timepoints, instances=instances, **options)
 
 
 @given(cubes)
@@ -54,12 +48,12 @@ def test_a_monotone_transform_changes_no_mean_rank_and_a_linear_one_no_regret(va
 def test_repeated_runs_count_as_one_instance_unless_they_are_independent() -> None:
     values = np.array([[[1.0, 2.0]], [[1.0, 2.0]], [[1.0, 2.0]], [[2.0, 1.0]]])
     instances = ["f", "f", "f", "g"]
-    weighted = mean_ranks(table_of(values, instances))
+    weighted = mean_ranks(table_of(values, instances=instances))
     np.testing.assert_allclose(weighted.mean, [[1.5, 1.5]])
     assert weighted.count == [2]
-    free = mean_ranks(table_of(values, instances, repetitions="independent"))
+    free = mean_ranks(table_of(values, instances=instances, repetitions="independent"))
     np.testing.assert_allclose(free.mean, [[1.25, 1.75]])
-    alone = mean_ranks(table_of(values, ["f"] * 4))
+    alone = mean_ranks(table_of(values, instances=["f"] * 4))
     np.testing.assert_allclose(alone.mean, free.mean)
     np.testing.assert_allclose(alone.standard_error, free.standard_error)
 

@@ -3,21 +3,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from builders import table_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.rankings.win_shares import win_shares
 
 INF, NAN = math.inf, math.nan
-
-
-def table_of(values: object, **more: object) -> RankingTable:
-    _, timepoints, algorithms = np.shape(values)
-    return RankingTable.from_values(
-        values, algorithms=list("abcdefgh"[:algorithms]), timepoints=range(1, timepoints + 1), **more
-    )
 
 
 def test_the_share_of_an_algorithm_is_how_often_it_ranks_first() -> None:

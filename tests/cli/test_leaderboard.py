@@ -166,6 +166,7 @@ def test_the_sample_shows_its_published_leaderboard(shared: Path) -> None:
     assert "4 of 120 studies have a log" in text
 
 
+@pytest.mark.slow
 def test_the_example_makes_up_a_database_or_reads_one(write_study: WriteStudy, root: Path) -> None:
     command = [sys.executable, "-W", "error", str(root / "examples" / "bayesmark_leaderboard.py"), "--quick"]
     made_up = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout

@@ -129,6 +129,7 @@ def test_bad_input_is_one_line(source: str, tmp_path: Path) -> None:
     assert fail(str(empty))
 
 
+@pytest.mark.slow
 def test_the_example_shows_who_is_best_early(root: Path) -> None:
     command = [sys.executable, "-W", "error", str(root / "examples" / "compare_with_aocc.py"), "--quick"]
     text = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout

@@ -27,6 +27,7 @@ def run(root: Path, name: str, *options: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_case_study_2_ends_in_a_pareto_set_and_goes_on_from_its_journal(root: Path, tmp_path: Path) -> None:
     journal = tmp_path / "race.db"
     page = tmp_path / "race.html"
@@ -44,6 +45,7 @@ def test_case_study_2_ends_in_a_pareto_set_and_goes_on_from_its_journal(root: Pa
         assert "<svg" in written
 
 
+@pytest.mark.slow
 def test_case_study_3_races_against_the_clock(root: Path) -> None:
     text = run(root, "race_cmaes_gp_bbob.py", "--budget", "0.05", "--dimension", "3", "--timepoints", "4")
     assert "Pareto set " in text

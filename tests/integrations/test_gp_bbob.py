@@ -65,6 +65,7 @@ def test_the_suite_keeps_the_contract() -> None:
     assert (set(problem.lower.tolist()), set(problem.upper.tolist())) == ({-5.0}, {5.0})
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_examples_is_drawn(root: Path, tmp_path: Path) -> None:
     pytest.importorskip("ioh")
     pytest.importorskip("matplotlib")

@@ -39,6 +39,7 @@ def run_beside(installed: Path, program: str, *arguments: str) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 def test_the_installed_example_is_listed_with_its_distribution_and_both_hooks(installed: Path) -> None:
     listed = json.loads(run_beside(installed, "from polarbear_plugins.cli import main; main()", "plugins", "--json"))
     assert listed["failed"] == []

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,11 +17,11 @@ import pytest
 from builders import posterior_of, synthetic_race, table_of
 
 from polarbear_plugins import RaceResult, RaceSettings, RankingTable, analyze, hookimpl, race, select
-from polarbear_plugins.errors import InvalidInputError, MissingExtraError, SourceError
+from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.plugins.hookspecs import ReportSection
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.racing.result import Failure
-from polarbear_plugins.report import figures, render, write_report
+from polarbear_plugins.report import render, write_report
 from polarbear_plugins.report.commands import how_to_repeat
 from polarbear_plugins.report.words import Stretch, advice_from, conclusion, stretches
 
@@ -92,6 +93,12 @@ class Page(HTMLParser):
     def choices(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.scripts[0])
         return found
+
+
+@pytest.fixture
+def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports without figures, which take a second to draw, where nothing depends on them."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
 
 
 def without_plugins(result: RaceResult, **options: Any) -> str:
@@ -245,13 +252,8 @@ def test_a_single_timepoint_has_one_preference_and_the_only_candidate_no_figure_
     assert not [label for label in labels if "of those that are left" in label or "value of each" in label]
 
 
-def test_without_matplotlib_the_report_says_how_to_get_figures(
-    raced: RaceResult, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(module: str, *, extra: str, who: str) -> None:
-        raise MissingExtraError(f"{who} needs '{module}'. Install it with: pip install 'polarbear-plugins[{extra}]'")
-
-    monkeypatch.setattr(figures, "require", missing)
+@pytest.mark.usefixtures("without_figures")
+def test_without_matplotlib_the_report_says_how_to_get_figures(raced: RaceResult) -> None:
     page = Page(without_plugins(raced))
     assert "svg" not in {tag for tag, _ in page.tags}
     assert "There are no figures in this report." in page.text
@@ -270,6 +272,7 @@ def test_a_paper_size_report_stays_below_2_mb() -> None:
     assert len(without_plugins(result).encode()) < 2_000_000
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_sections_of_plugins_stand_behind_ours_in_order_with_escaped_titles_and_their_html(raced: RaceResult) -> None:
     class One:
         @hookimpl
@@ -295,6 +298,7 @@ def test_sections_of_plugins_stand_behind_ours_in_order_with_escaped_titles_and_
     assert "b" not in {tag for tag, _ in page.tags}
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_section_of_another_kind_is_refused(raced: RaceResult) -> None:
     class Wrong:
         @hookimpl
@@ -308,6 +312,7 @@ def test_a_section_of_another_kind_is_refused(raced: RaceResult) -> None:
         render(raced, plugins=plugins)
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_file_that_is_no_report_is_not_replaced_unless_forced(raced: RaceResult, tmp_path: Path) -> None:
     path = tmp_path / "mine.html"
     path.write_text("<html>my own work</html>")
@@ -320,6 +325,7 @@ def test_a_file_that_is_no_report_is_not_replaced_unless_forced(raced: RaceResul
     assert [found.name for found in tmp_path.iterdir()] == ["mine.html"]
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_place_that_cannot_be_written_is_an_error_that_names_it(raced: RaceResult, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"nowhere.*cannot be written"):
         write_report(raced, tmp_path / "nowhere" / "race.html", plugins=Plugins())

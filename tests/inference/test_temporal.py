@@ -72,6 +72,7 @@ def test_the_way_back_is_the_transposed_map(prior: TemporalPrior) -> None:
     np.testing.assert_allclose(whitener.back(pull), pull.reshape(3, -1) @ step.T, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", [*PRIORS.values(), GaussianProcess()], ids=[*PRIORS, "gp"])
 def test_where_a_search_begins_does_not_matter(prior: TemporalPrior) -> None:
     start = np.asarray(prior.start, dtype=np.float64)

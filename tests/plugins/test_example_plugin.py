@@ -56,6 +56,7 @@ def test_the_installed_example_is_listed_with_its_distribution_and_both_hooks(in
     assert "table" in plugins
 
 
+@pytest.mark.slow
 def test_the_portfolio_of_the_installed_example_runs_on_its_suite(installed: Path) -> None:
     program = """
 from polarbear_plugins import load_plugins

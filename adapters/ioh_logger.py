@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import as_name
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
+from polarbear_plugins.names import as_name
 from polarbear_plugins.rankings.stream import RankingStream
 from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["RankingLogger", "RunRecorder"]
 
 if TYPE_CHECKING:
     RankingLogger: Any

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from polarbear_plugins.partial_orders import PartialOrder, from_criteria
+from polarbear_plugins.partial_orders import PartialOrder
 from polarbear_plugins.partial_orders.depth import TOLERANCE, measure_depth
+from polarbear_plugins.partial_orders.order import from_criteria
 
 
 def random_orders(

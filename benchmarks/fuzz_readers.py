@@ -483,8 +483,8 @@ def _make_criteria(folder: Path) -> None:
 
 
 def _read_criteria(folder: Path) -> object:
-    from polarbear_plugins.partial_orders import ufg_depth
     from polarbear_plugins.partial_orders.criteria import orders_of_functions, read_criteria
+    from polarbear_plugins.partial_orders.depth import ufg_depth
 
     orders = orders_of_functions(
         read_criteria(folder / "criteria.csv"), indifferent="incomparable", missing="incomparable"
@@ -520,7 +520,7 @@ def _options() -> dict[str, tuple[Callable[[str], object], tuple[str, ...]]]:
     from polarbear_plugins.options import flag, whole_numbers
     from polarbear_plugins.partial_orders.criteria import best_at_timepoints
     from polarbear_plugins.problems.protocols import Identity
-    from polarbear_plugins.racing.result import check_inference
+    from polarbear_plugins.racing.analysis import check_inference
     from polarbear_plugins.trajectories.long_form import LongFormOptions
 
     plugins, posterior = load_plugins(), _posterior()

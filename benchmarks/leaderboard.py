@@ -14,7 +14,7 @@ import time
 import numpy as np
 from stopwatch import seconds
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.measures.bootstrap import bootstrap_scores
 
 

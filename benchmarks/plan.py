@@ -3,7 +3,7 @@
     python benchmarks/plan.py --races 200 --output results.json
 
 Algorithms with ratings from the Gaussian process of the paper's synthetic examples race until every pair is settled.
-After some rounds the posterior forecasts how many more instances that takes: by ``outlook``, which simulates how the
+After some rounds the posterior forecasts how many more instances that takes: by ``forecast``, which simulates how the
 race may go on, and by the square-root rule, which takes each draw of the posterior for the truth and asks when its
 differences would be sure, noise and rounds left out.  Printed for each: the share of races whose need lies in the 80 %
 interval, with a 95 % interval of that share, below it and above it; the share that needed more than the median; how
@@ -30,8 +30,8 @@ from scipy.stats import beta
 from polarbear_plugins import Posterior, RaceSettings
 from polarbear_plugins.errors import InferenceWarning
 from polarbear_plugins.plugins.synthetic import draw_log_ratings, utilities
-from polarbear_plugins.racing.forecast import outlook
-from polarbear_plugins.racing.result import infer
+from polarbear_plugins.racing.analysis import infer
+from polarbear_plugins.racing.forecast import forecast
 from polarbear_plugins.racing.rules import decide, plan
 from polarbear_plugins.racing.state import RaceState, start_race
 
@@ -44,7 +44,7 @@ Interval = tuple[float, float, float]
 
 def simulated(state: RaceState, posterior: Posterior) -> Interval:
     """Forecast by simulation: low, median, high."""
-    found = outlook(state, posterior)
+    found = forecast(state, posterior)
     low, median, high = (math.inf if count is None else count for count in (found.low, found.median, found.high))
     return low, median, high
 

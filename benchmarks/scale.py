@@ -38,7 +38,7 @@ from polarbear_plugins.errors import InferenceWarning
 from polarbear_plugins.experiments import open_race
 from polarbear_plugins.journal.journal import Journal
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, synthetic_portfolio
-from polarbear_plugins.racing.settings import derived_seed
+from polarbear_plugins.seeds import derived_seed
 
 MEMORY = 2048.0  # MB
 PER_RUN = 1.0  # ms

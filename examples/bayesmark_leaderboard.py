@@ -21,7 +21,7 @@ from polarbear_plugins import RaceSettings, rank
 from polarbear_plugins.adapters.bayesmark import read_database
 from polarbear_plugins.measures.disagreements import find_disagreements
 from polarbear_plugins.measures.scores import score_studies
-from polarbear_plugins.racing.result import analyze
+from polarbear_plugins.racing.analysis import analyze
 
 FUNCTIONS = [f"{model}_wine_nll" for model in ("DT", "kNN")]
 FUNCTIONS += [f"{model}_{data}_mse" for model in ("DT", "kNN", "SVM", "ada") for data in ("boston", "diabetes")]

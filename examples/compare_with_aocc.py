@@ -16,8 +16,10 @@ import argparse
 import numpy as np
 
 from polarbear_plugins import RaceSettings, Trajectory, analyze, rank, read_trajectories
-from polarbear_plugins.measures.ecdf_and_aocc import ecdf, expected_running_time
-from polarbear_plugins.measures.orders import find_contradictions, order_by_measures
+from polarbear_plugins.measures.disagreements import find_contradictions
+from polarbear_plugins.measures.ecdf_and_aocc import ecdf
+from polarbear_plugins.measures.orders import order_by_measures
+from polarbear_plugins.measures.tables import expected_running_time
 from polarbear_plugins.rankings.stream import default_timepoints
 
 BUDGET = 1000

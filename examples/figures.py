@@ -20,7 +20,7 @@ from PIL import Image
 
 from polarbear_plugins import RaceResult, RaceSettings, Trajectory, log_timepoints, race
 from polarbear_plugins.measures.bootstrap import bootstrap_scores
-from polarbear_plugins.partial_orders import from_criteria
+from polarbear_plugins.partial_orders.order import from_criteria
 from polarbear_plugins.plots import (
     colours,
     plot_allocation,

@@ -110,7 +110,7 @@ def main() -> None:
     if raced.resolved:
         print("Every pair is settled.")
     else:
-        print(f"To settle every timepoint, {raced.outlook()} are needed.")
+        print(f"To settle every timepoint, {raced.forecast()} are needed.")
 
 
 if __name__ == "__main__":

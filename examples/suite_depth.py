@@ -13,9 +13,9 @@ import argparse
 from pathlib import Path
 
 from polarbear_plugins import log_timepoints, read_trajectories
-from polarbear_plugins.partial_orders import PartialOrder, ufg_depth
+from polarbear_plugins.partial_orders import PartialOrder
 from polarbear_plugins.partial_orders.criteria import best_at_timepoints, orders_of_functions
-from polarbear_plugins.partial_orders.depth import depth_changes, measure_depth
+from polarbear_plugins.partial_orders.depth import depth_changes, measure_depth, ufg_depth
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from polarbear_plugins import RaceResult, RaceSettings, load_plugins, log_timepoints, race, select
-from polarbear_plugins.rankings.mean_ranks import mean_ranks, mean_regret
+from polarbear_plugins.rankings.summaries import mean_ranks, mean_regret
 
 
 def study(scenario: str, options: argparse.Namespace) -> RaceResult:

@@ -13,9 +13,8 @@ from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
 from polarbear_plugins.options import read_options, whole_number, whole_numbers
 from polarbear_plugins.plugins.hookspecs import hookimpl
-from polarbear_plugins.problems.protocols import Identity, Problem, Suite, cube
-
-__all__ = ["BbobProblem", "BbobSuite", "polarbear_suite"]
+from polarbear_plugins.problems.given import cube
+from polarbear_plugins.problems.protocols import Identity, Problem, Suite
 
 # Beyond, the seeds that ioh derives from an instance overflow, and instances repeat.
 _MOST_INSTANCES = 200_000

@@ -17,12 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from polarbear_plugins.checks import as_whole_number, short
-from polarbear_plugins.errors import InvalidInputError, RunWarning
+from polarbear_plugins.checks import as_whole_number
+from polarbear_plugins.errors import InvalidInputError, RunWarning, short
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["IOHWriter", "Scenario", "scenario_of", "write_ioh"]
 
 _VERSION = "0.3.22"  # of the ioh whose files these equal
 

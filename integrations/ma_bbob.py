@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import as_vector, as_whole_number, reason, short
-from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.checks import as_vector, as_whole_number
+from polarbear_plugins.errors import InvalidInputError, SourceError, reason, short
 from polarbear_plugins.extras import require
 from polarbear_plugins.options import read_options, whole_number
 from polarbear_plugins.plugins.hookspecs import hookimpl
-from polarbear_plugins.problems.protocols import Identity, Problem, Suite, cube
-
-__all__ = ["MaBbobProblem", "MaBbobSuite", "draw_parameters", "polarbear_suite", "read_csv_folder"]
+from polarbear_plugins.problems.given import cube
+from polarbear_plugins.problems.protocols import Identity, Problem, Suite
 
 #: By which ioh divides the logarithms of the 24 functions, so that they have about the same range.
 SCALES = (

@@ -18,17 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_name, as_number, as_vector, as_whole_number, short
-from polarbear_plugins.errors import InvalidInputError, RunWarning
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number, as_vector, as_whole_number
+from polarbear_plugins.errors import InvalidInputError, RunWarning, short
 from polarbear_plugins.extras import require
+from polarbear_plugins.names import as_name
 from polarbear_plugins.options import Reader, flag, read_options
 from polarbear_plugins.plugins.hookspecs import hookimpl
 from polarbear_plugins.plugins.random_search import RandomSearch
 from polarbear_plugins.problems.protocols import Algorithm, BoxProblem, Problem
 from polarbear_plugins.trajectories.recording import HorizonReached, Recorder, as_axis
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["PRESETS", "ModularCMAES", "modcma_portfolio", "polarbear_portfolio", "set_seed"]
 
 _PAPER: Mapping[str, Any] = {
     "sigma0": 2.0,
@@ -274,8 +274,7 @@ def _settings(library: ModuleType, configuration: Mapping[str, Any], start: Floa
 
 def _clip(x: FloatArray, lower: FloatArray | float, upper: FloatArray | float) -> FloatArray:
     """Do what ``numpy.clip`` does, in a third of the time."""
-    clipped: FloatArray = np.minimum(np.maximum(x, lower), upper)
-    return clipped
+    return np.minimum(np.maximum(x, lower), upper)
 
 
 def _bounds(problem: BoxProblem, who: str) -> tuple[FloatArray, FloatArray]:

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.checks import FloatArray, short
-from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, short
 from polarbear_plugins.extras import require
-from polarbear_plugins.plackett_luce.pairwise import RatingMode, margin_of
+from polarbear_plugins.plackett_luce.likelihood import margin_of
+from polarbear_plugins.plackett_luce.pairwise import RatingMode
 
 if TYPE_CHECKING:
     import optuna
 else:
     optuna = require("optuna", extra="optuna", who="PolarBearPruner")
 
-__all__ = ["PolarBearPruner", "report"]
 
 StepArray: TypeAlias = NDArray[np.int64]
 

@@ -1,20 +1,15 @@
 """Bayesian racing of anytime optimization algorithms, as plugins for IOHprofiler, Optuna, YAHPO Gym and Bayesmark."""
 
 from polarbear_plugins.errors import PolarBearError
-from polarbear_plugins.experiments.races import race, resume
-from polarbear_plugins.inference.fitting import fit
-from polarbear_plugins.plugins.hookspecs import hookimpl
-from polarbear_plugins.plugins.manager import load_plugins, read_trajectories
-from polarbear_plugins.posterior.posterior import Posterior
-from polarbear_plugins.posterior.relations import Relations, compare
-from polarbear_plugins.racing.result import RaceResult, analyze
-from polarbear_plugins.racing.settings import RaceSettings
-from polarbear_plugins.rankings.stream import RankingStream, rank, stream_rankings
-from polarbear_plugins.rankings.table import RankingTable
-from polarbear_plugins.selection.choice import select
-from polarbear_plugins.selection.portfolio import select_portfolio
-from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
-from polarbear_plugins.trajectories.trajectory import Trajectory, best_at
+from polarbear_plugins.experiments import race, resume
+from polarbear_plugins.inference import fit
+from polarbear_plugins.journal import load_result
+from polarbear_plugins.plugins import hookimpl, load_plugins, read_trajectories
+from polarbear_plugins.posterior import Posterior, Relations, compare
+from polarbear_plugins.racing import RaceResult, RaceSettings, analyze
+from polarbear_plugins.rankings import RankingStream, RankingTable, rank, stream_rankings
+from polarbear_plugins.selection import select, select_portfolio
+from polarbear_plugins.trajectories import Trajectory, best_at, log_timepoints, uniform_timepoints
 
 __all__ = [
     "PolarBearError",
@@ -31,6 +26,7 @@ __all__ = [
     "fit",
     "hookimpl",
     "load_plugins",
+    "load_result",
     "log_timepoints",
     "race",
     "rank",

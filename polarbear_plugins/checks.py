@@ -2,52 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
-from typing import Any, NoReturn, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.errors import InvalidInputError, reason, short
 
-__all__ = [
-    "Float32Array",
-    "FloatArray",
-    "as_array",
-    "as_name",
-    "as_number",
-    "as_vector",
-    "as_whole_number",
-    "check_times",
-    "parse_json",
-    "reason",
-    "short",
-    "visible",
-]
+Choice = TypeVar("Choice")
 
-FloatArray: TypeAlias = NDArray[np.float64]
-Float32Array: TypeAlias = NDArray[np.float32]
-
-# What steers a terminal, turns the direction of writing, or cannot be written as UTF-8.
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_HALVES = re.compile("[\ud800-\udfff]")
-
-
-def as_name(name: object, what: str) -> str:
-    """Turn the name of an algorithm or instance into text; whole numbers are their decimal text."""
-    if isinstance(name, str):
-        text = name
-    elif isinstance(name, int | np.integer) and not isinstance(name, bool):
-        text = str(name)
-    else:
-        raise InvalidInputError(f"{what}: expected a name (text or a whole number), got {name!r}.")
-    if not text.strip():
-        raise InvalidInputError(f"{what}: the name is empty.")
-    if not text.isascii() and _HALVES.search(text):  # which no file and no table takes
-        raise InvalidInputError(f"{what}: {short(name)} is no text, it has half a character.")
-    return text
+#: Returns what it was given, or raises; also told what to call it in a message.
+Check: TypeAlias = Callable[[Any, str], Any]
 
 
 def as_array(values: ArrayLike, what: str) -> FloatArray:
@@ -71,89 +39,93 @@ def as_vector(values: ArrayLike, what: str) -> FloatArray:
     return vector
 
 
-def as_number(value: object, what: str) -> float:
-    """Check a finite number."""
+def as_number(
+    value: object,
+    what: str,
+    *,
+    at_least: float | None = None,
+    above: float | None = None,
+    at_most: float | None = None,
+    below: float | None = None,
+) -> float:
+    """Check a finite number, within bounds if some are given.
+
+    >>> as_number(2, "alpha", above=0.5, at_most=1)
+    Traceback (most recent call last):
+    polarbear_plugins.errors.InvalidInputError: alpha: expected a number above 0.5 and up to 1, got 2.
+    """
     try:
         number = math.nan if isinstance(value, str | bool) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise InvalidInputError(f"{what}: expected a finite number, got {short(value)}.")
+    if (
+        (at_least is not None and number < at_least)
+        or (above is not None and number <= above)
+        or (at_most is not None and number > at_most)
+        or (below is not None and number >= below)
+    ):
+        raise InvalidInputError(f"{what}: expected {_range(at_least, above, at_most, below)}, got {number:g}.")
     return number
 
 
-def as_whole_number(value: object, what: str, *, at_least: int | None = None) -> int:
-    """Check a whole number."""
+def _range(at_least: float | None, above: float | None, at_most: float | None, below: float | None) -> str:
+    """Say which numbers are meant."""
+    match at_least is not None, above is not None, at_most is not None, below is not None:
+        case False, True, False, False:
+            return "a positive number" if above == 0 else f"a number above {above:g}"
+        case True, False, False, False:
+            return f"a number of at least {at_least:g}"
+        case False, False, True, False:
+            return f"a number of at most {at_most:g}"
+        case True, False, True, False:
+            return f"a number from {at_least:g} to {at_most:g}"
+        case True, False, False, True:
+            return f"a number from {at_least:g} to below {below:g}"
+        case False, True, True, False:
+            return f"a number above {above:g} and up to {at_most:g}"
+        case False, True, False, True:
+            return f"a number between {above:g} and {below:g}, both excluded"
+    return f"a number below {below:g}"
+
+
+def as_whole_number(value: object, what: str, *, at_least: int | None = None, at_most: int | None = None) -> int:
+    """Check a whole number, within bounds if some are given."""
     if (
         isinstance(value, bool)
         or not isinstance(value, int | np.integer)
         or (at_least is not None and value < at_least)
+        or (at_most is not None and value > at_most)
     ):
-        bound = "" if at_least is None else f" of at least {at_least}"
+        # The bound that is broken: a number that is too large is told the largest one.
+        large = at_most is not None and isinstance(value, int | np.integer) and value > at_most
+        bound = f" of at most {at_most:,}" if large else "" if at_least is None else f" of at least {at_least}"
         raise InvalidInputError(f"{what} must be a whole number{bound}, got {short(value)}.")
     return int(value)
 
 
-def check_times(times: FloatArray, who: str) -> None:
-    """Refuse times that are not finite, negative, or not strictly increasing."""
-    if not times.size:
-        return
-    # One comparison settles the ordinary case: nan fails it, and what increases is finite if its ends are.
-    if (times[1:] > times[:-1]).all() and times[0] >= 0 and times[-1] < np.inf:
-        return
-    finite = np.isfinite(times)
-    if not finite.all():
-        place = int(np.argmin(finite))
-        raise InvalidInputError(f"{who}: times must be finite, got {times[place]} at position {place}.")
-    if times.min() < 0:
-        raise InvalidInputError(f"{who}: times must not be negative, got {times.min():g}.")
-    place = int(np.argmax(times[1:] <= times[:-1])) + 1
-    raise InvalidInputError(
-        f"{who}: times must increase strictly, got {times[place]:.17g} after {times[place - 1]:.17g} "
-        f"at position {place}."
-    )
+def as_choice(value: Choice, choices: object, what: str) -> Choice:
+    """Check one of several names; ``choices`` are a ``Literal`` or a collection of them.
 
-
-def short(value: object) -> str:
-    """Text of a value for a message, cut where it is long."""
-    try:
-        text = repr(value)
-    except ValueError:  # a whole number of thousands of digits has no text
-        text = f"a huge {type(value).__name__}"
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def reason(problem: BaseException) -> str:
-    """Text of another package's error for a message of ours: one line, cut where it is long.
-
-    >>> reason(ValueError("bad    news"))
-    'bad news'
+    >>> as_choice("Median", ("median", "mean"), "statistic")
+    Traceback (most recent call last):
+    polarbear_plugins.errors.InvalidInputError: statistic: expected "median" or "mean", got 'Median'.
     """
-    text = " ".join(str(problem).split()) or type(problem).__name__
-    return text if len(text) <= 200 else f"{text[:197]}..."
+    names = get_args(choices) or tuple(cast("Iterable[object]", choices))
+    if value not in names:
+        quoted = [f'"{name}"' for name in names]
+        known = " or ".join((", ".join(quoted[:-1]), quoted[-1])) if len(quoted) > 1 else quoted[0]
+        raise InvalidInputError(f"{what}: expected {known}, got {short(value)}.")
+    return value
 
 
-def parse_json(text: str) -> Any:
-    """Read JSON that has only numbers which JSON knows, as what is written again must.
-
-    :raises ValueError: it is no JSON, or has a number that is not finite.
-    """
-    return json.loads(text, parse_constant=_not_json, parse_float=_finite_float)
+def check_fields(thing: object, checks: Mapping[str, Check]) -> None:
+    """Check fields of an object by what is declared for each."""
+    for name, check in checks.items():
+        check(getattr(thing, name), name)
 
 
-def _not_json(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
-
-
-def _finite_float(text: str) -> float:
-    number = float(text)
-    return number if math.isfinite(number) else _not_json(text[:20])
-
-
-def visible(text: str) -> str:
-    r"""Text from data as people may see it: what would steer a terminal or a page is written as JSON escapes it.
-
-    >>> print(visible(chr(27) + "[31mcsa"))
-    \u001b[31mcsa
-    """
-    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+def optional(check: Check) -> Check:
+    """Make a check that also accepts ``None``."""
+    return lambda value, what: None if value is None else check(value, what)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, entry_points, version
-
-__all__ = ["installed_versions", "versions_text"]
 
 _PACKAGES = ("polarbear-plugins", "numpy", "scipy", "pandas")
 _BENCHMARKS = ("ioh", "modcma", "optuna", "cmaes", "onnxruntime")
@@ -47,3 +46,8 @@ def versions_text(versions: Mapping[str, str]) -> str:
     'Python 3.11.2, numpy 2.4.6'
     """
     return ", ".join(f"{'Python' if name == 'python' else name} {number}" for name, number in versions.items())
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

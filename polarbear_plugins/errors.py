@@ -2,18 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "InferenceWarning",
-    "InvalidInputError",
-    "MissingExtraError",
-    "PluginWarning",
-    "PolarBearError",
-    "PolarBearWarning",
-    "RunWarning",
-    "SourceError",
-    "UnknownNameError",
-]
-
 
 class PolarBearError(Exception):
     """An error that the user can mend; the command line shows its message as one line."""
@@ -49,3 +37,22 @@ class PluginWarning(PolarBearWarning):
 
 class RunWarning(PolarBearWarning):
     """A run failed and counts as having found nothing."""
+
+
+def short(value: object) -> str:
+    """Text of a value for a message, cut where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of thousands of digits has no text
+        text = f"a huge {type(value).__name__}"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def reason(problem: BaseException) -> str:
+    """Text of another package's error for a message of ours: one line, cut where it is long.
+
+    >>> reason(ValueError("bad    news"))
+    'bad news'
+    """
+    text = " ".join(str(problem).split()) or type(problem).__name__
+    return text if len(text) <= 200 else f"{text[:197]}..."

@@ -7,8 +7,6 @@ from types import ModuleType
 
 from polarbear_plugins.errors import MissingExtraError
 
-__all__ = ["require"]
-
 
 def require(module: str, *, extra: str, who: str) -> ModuleType:
     """Import a module that an extra brings.

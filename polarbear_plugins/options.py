@@ -7,10 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from polarbear_plugins.checks import as_whole_number, short
-from polarbear_plugins.errors import InvalidInputError
-
-__all__ = ["Reader", "flag", "read_options", "whole_number", "whole_numbers"]
+from polarbear_plugins.checks import as_choice, as_whole_number
+from polarbear_plugins.errors import InvalidInputError, short
 
 #: Turns the value of an option into what it means; also told what to call the option in a message.
 Reader: TypeAlias = Callable[[object, str], Any]
@@ -53,6 +51,16 @@ def flag(value: object, what: str) -> bool:
     return found
 
 
+def one_of(choices: Iterable[str]) -> Reader:
+    """Reader of one of several names.
+
+    >>> one_of(("linear", "log"))("log", "scale")
+    'log'
+    """
+    names = tuple(choices)
+    return lambda value, what: as_choice(value, names, what)
+
+
 def whole_number(at_least: int, at_most: int | None = None) -> Reader:
     """Reader of a whole number between bounds, both included.
 
@@ -61,10 +69,7 @@ def whole_number(at_least: int, at_most: int | None = None) -> Reader:
     """
 
     def read(value: object, what: str) -> int:
-        number = as_whole_number(_number_in(value), what, at_least=at_least)
-        if at_most is not None and number > at_most:
-            raise InvalidInputError(f"{what} must be a whole number of at most {at_most}, got {short(number)}.")
-        return number
+        return as_whole_number(_number_in(value), what, at_least=at_least, at_most=at_most)
 
     return read
 

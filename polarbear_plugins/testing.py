@@ -31,8 +31,6 @@ from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.problems.protocols import Algorithm, BoxProblem, Identity, Problem, SpaceProblem, Suite
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
-__all__ = ["check_adapter", "check_executor", "check_portfolio", "check_suite"]
-
 _FOREIGN_NAME = "nobody-has-registered-this"
 _NO_OPTIONS: Mapping[str, object] = {}
 

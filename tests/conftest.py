@@ -17,6 +17,7 @@ from builders import synthetic_race
 
 import polarbear_plugins
 from polarbear_plugins import RaceResult
+from polarbear_plugins.plugins.manager import installed_plugins
 
 ROOT = Path(__file__).parent.parent
 LONGEST = ["test_pymc_engines", "test_dask_executor", "test_case_studies", "test_plots", "test_optuna_storages"]
@@ -48,6 +49,12 @@ def pytest_report_header() -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files that take longest, so that no process is left alone with one at the end."""
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+
+
+@pytest.fixture(autouse=True)
+def _plugins_of_each_test() -> None:
+    """A test may announce plugins of its own; those of the one before are forgotten."""
+    installed_plugins.cache_clear()
 
 
 @pytest.fixture

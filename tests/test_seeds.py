@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polarbear_plugins.racing.settings import derived_seed
+from polarbear_plugins.seeds import derived_seed
 
 
 @given(st.integers(0, 2**63), st.text())

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from polarbear_plugins.adapters.bayesmark.database import AXES, OBJECTIVES, Database, read_database
 from polarbear_plugins.adapters.bayesmark.files import is_database
-from polarbear_plugins.checks import short
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.options import Reader, flag, read_options
 from polarbear_plugins.plugins.hookspecs import hookimpl
 from polarbear_plugins.trajectories.trajectory import Trajectory

@@ -19,12 +19,10 @@ from polarbear_plugins.adapters.bayesmark.files import (
     read_seconds,
     read_study,
 )
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import PolarBearWarning, SourceError
 from polarbear_plugins.measures.scores import Studies, incumbents
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["AXES", "OBJECTIVES", "Database", "read_database"]
 
 #: What the user calls an objective, and what Bayesmark does.
 OBJECTIVES = {"visible": VISIBLE, "generalization": GENERALIZATION}

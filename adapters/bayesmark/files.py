@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_array, as_name, short
-from polarbear_plugins.errors import InvalidInputError, SourceError
-
-__all__ = ["GENERALIZATION", "VISIBLE", "Fallbacks", "Study", "is_database", "read_log", "read_seconds", "read_study"]
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_array
+from polarbear_plugins.errors import InvalidInputError, SourceError, short
+from polarbear_plugins.names import as_name
 
 VISIBLE, GENERALIZATION = "_visible_to_opt", "generalization"
 _STUDY_FILE = re.compile(r"[0-9a-f]{32}\.json", re.IGNORECASE)

@@ -13,9 +13,7 @@ from polarbear_plugins.adapters.ioh_logs.index import Experiment, Run, Scenario,
 from polarbear_plugins.adapters.ioh_logs.options import LogOptions, instance_name
 from polarbear_plugins.adapters.ioh_logs.places import Opener, Place, is_index, is_old_index, is_rows
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
-from polarbear_plugins.rankings.stream import natural_key
-
-__all__ = ["Catalog", "Damage", "LogFile", "title"]
+from polarbear_plugins.names import natural_key
 
 
 class Damage:

@@ -18,7 +18,6 @@ from polarbear_plugins.trajectories.trajectory import Trajectory
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["is_frame", "is_manager", "read_frame", "read_manager"]
 
 _FRAME = ("algorithm_name", "function_id", "dimension", "instance", "evaluations", "raw_y")
 

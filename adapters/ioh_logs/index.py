@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from polarbear_plugins.checks import reason, short
-from polarbear_plugins.errors import SourceError
-
-__all__ = ["Experiment", "Run", "Scenario", "parse_experiment"]
+from polarbear_plugins.errors import SourceError, reason, short
 
 _MAXIMIZATION = ("maximization", "maximisation", "maximize", "maximise")
 _SPELLINGS = {

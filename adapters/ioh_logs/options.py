@@ -7,11 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from polarbear_plugins.checks import short
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.options import flag
-
-__all__ = ["INSTANCE_PARTS", "Chosen", "LogOptions", "instance_name", "parse_instance_parts"]
 
 Naming: TypeAlias = Literal["auto", "name", "folder", "name+folder"]
 Best: TypeAlias = Literal["json", "rows"]

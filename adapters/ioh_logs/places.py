@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Protocol, TypeAlias
 
-from polarbear_plugins.checks import reason, short
-from polarbear_plugins.errors import SourceError
+from polarbear_plugins.errors import SourceError, reason, short
 from polarbear_plugins.files import check_growth
 
 try:
@@ -22,7 +21,6 @@ try:
 except ImportError:  # a Python that was built without it cannot open such members either
     LZMAError = zlib.error  # type: ignore[misc,assignment]
 
-__all__ = ["Folder", "Opener", "Place", "ZipFile", "is_index", "is_old_index", "is_rows"]
 
 #: Opens a file of a place, by its name, as text.
 Opener: TypeAlias = Callable[[str], IO[str]]

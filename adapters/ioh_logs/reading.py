@@ -16,8 +16,6 @@ from polarbear_plugins.adapters.ioh_logs.rows import Block, has_values, parse_ro
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
-__all__ = ["LoggedRuns"]
-
 
 class LoggedRuns:
     """Trajectories of IOHprofiler data, read from the files each time they are asked for, one run at a time.

@@ -13,10 +13,8 @@ import numpy as np
 
 from polarbear_plugins.adapters.ioh_logs.index import Run
 from polarbear_plugins.adapters.ioh_logs.options import LogOptions
-from polarbear_plugins.checks import FloatArray, short
-from polarbear_plugins.errors import SourceError
-
-__all__ = ["Block", "Rows", "has_values", "parse_rows", "split_runs"]
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.errors import SourceError, short
 
 # ioh prints this many decimals, whatever the value.
 _DECIMALS = 10

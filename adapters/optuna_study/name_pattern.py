@@ -6,10 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from polarbear_plugins.checks import as_name, as_whole_number
+from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError, SourceError
-
-__all__ = ["Label", "NamePattern"]
+from polarbear_plugins.names import as_name
 
 _ROLES = ("algorithm", "instance", "seed")
 

@@ -13,7 +13,7 @@ from polarbear_plugins.adapters.yahpo.files import Statistics, names_near
 from polarbear_plugins.adapters.yahpo.problems import Axis, YahpoObjectivesProblem, YahpoProblem, full_budget
 from polarbear_plugins.adapters.yahpo.scenarios import SCENARIOS, Description
 from polarbear_plugins.adapters.yahpo.suites import build_problem, draw, identity_of
-from polarbear_plugins.checks import Float32Array
+from polarbear_plugins.arrays import Float32Array
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.problems.spaces import (
@@ -26,8 +26,6 @@ from polarbear_plugins.problems.spaces import (
     Parameter,
     Value,
 )
-
-__all__ = ["BenchmarkSetSuite"]
 
 _NEEDS = ("config", "config_space", "instances", "objective_function")
 

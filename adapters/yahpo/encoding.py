@@ -10,8 +10,6 @@ import numpy as np
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.problems.spaces import Categorical, Configuration, ConfigurationSpace, Integer, Value
 
-__all__ = ["NOT_ACTIVE", "Encoder", "Inactive", "Rows"]
-
 #: The value of a categorical column that does not count.
 NOT_ACTIVE = "#na#"
 #: What happens to a parameter that is set although it does not count.

@@ -13,21 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from polarbear_plugins.adapters.yahpo.scenarios import META_FILE, SCENARIOS, Description, described
-from polarbear_plugins.checks import reason, short
-from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.errors import InvalidInputError, SourceError, reason, short
 from polarbear_plugins.problems.spaces import Categorical, Condition, ConfigurationSpace, Float, Integer, Parameter
-
-__all__ = [
-    "VARIABLE",
-    "Statistics",
-    "data_folder",
-    "description_of",
-    "model_of",
-    "names_near",
-    "read_encoding",
-    "read_space",
-    "read_statistics",
-]
 
 #: The environment variable that names the folder.
 VARIABLE = "YAHPO_DATA"

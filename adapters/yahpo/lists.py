@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-__all__ = ["LISTS", "Entry"]
-
 #: Scenario, instance, targets.
 Entry: TypeAlias = tuple[str, str, tuple[str, ...]]
 

@@ -11,12 +11,11 @@ import numpy as np
 from polarbear_plugins.adapters.yahpo.encoding import Inactive
 from polarbear_plugins.adapters.yahpo.files import Statistics
 from polarbear_plugins.adapters.yahpo.scenarios import Description
-from polarbear_plugins.checks import Float32Array, FloatArray, as_number
+from polarbear_plugins.arrays import Float32Array, FloatArray
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.problems.spaces import Configuration, ConfigurationSpace, Float, Integer, Value
-
-__all__ = ["AXES", "Axis", "Predictor", "YahpoObjectivesProblem", "YahpoProblem", "full_budget"]
 
 #: What time can be: full evaluations and fractions of them, percent of the paper's budget, predicted seconds.
 Axis: TypeAlias = Literal["evaluations", "percent", "seconds"]

@@ -10,10 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from polarbear_plugins.checks import short
-from polarbear_plugins.errors import SourceError
-
-__all__ = ["META_FILE", "SCENARIOS", "Description", "described"]
+from polarbear_plugins.errors import SourceError, short
 
 META_FILE = "yahpo_scenario_meta.json"
 

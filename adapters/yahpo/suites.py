@@ -15,13 +15,11 @@ from polarbear_plugins.adapters.yahpo.files import Statistics, data_folder, mode
 from polarbear_plugins.adapters.yahpo.lists import LISTS, Entry
 from polarbear_plugins.adapters.yahpo.problems import AXES, Axis, Predictor, YahpoObjectivesProblem, YahpoProblem
 from polarbear_plugins.adapters.yahpo.surrogates import load_surrogate
-from polarbear_plugins.checks import as_whole_number, short
-from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
+from polarbear_plugins.checks import as_whole_number
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError, short
 from polarbear_plugins.extras import require
 from polarbear_plugins.options import Reader
 from polarbear_plugins.problems.protocols import Identity
-
-__all__ = ["OPTIONS", "YahpoSuite", "build_problem", "draw", "identity_of", "suite_of_list", "suite_of_scenario"]
 
 
 class YahpoSuite:

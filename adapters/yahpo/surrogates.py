@@ -20,12 +20,10 @@ from polarbear_plugins.adapters.yahpo.files import (
     read_encoding,
     read_space,
 )
-from polarbear_plugins.checks import Float32Array, reason, short
-from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.arrays import Float32Array
+from polarbear_plugins.errors import InvalidInputError, SourceError, reason, short
 from polarbear_plugins.extras import require
 from polarbear_plugins.problems.spaces import Categorical, Configuration, ConfigurationSpace, Float, Integer, Value
-
-__all__ = ["Surrogate", "load_surrogate"]
 
 _MOST_FILLED = 4096  # rows of instances and fidelities that are kept
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from polarbear_plugins import Trajectory, hookimpl
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.problems.protocols import FunctionAlgorithm, Identity
+from polarbear_plugins.problems.given import FunctionAlgorithm
+from polarbear_plugins.problems.protocols import Identity
 
 
 class Sphere:

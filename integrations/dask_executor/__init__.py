@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Executor
 
+from polarbear_plugins.environment import available_cores
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.execution.local_processes import available_cores
 from polarbear_plugins.integrations.dask_executor.executor import DaskExecutor, connect, start_local
 from polarbear_plugins.options import read_options, whole_number
 from polarbear_plugins.plugins.hookspecs import hookimpl

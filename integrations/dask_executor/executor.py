@@ -17,15 +17,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polarbear_plugins.errors import InvalidInputError, PolarBearError
-from polarbear_plugins.execution.local_processes import ProcessDiedError, told
+from polarbear_plugins.execution.local_processes import ProcessDiedError
 from polarbear_plugins.execution.requests import Request, RunExecutor, UnfitWorkerError
+from polarbear_plugins.execution.worker import told
 from polarbear_plugins.extras import require
 from polarbear_plugins.integrations.dask_executor.messages import given_in, read_answer, write_request
 from polarbear_plugins.integrations.dask_executor.versions import difference, misfit, needed, present
 from polarbear_plugins.integrations.dask_executor.worker import end_children, run_message
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["DaskExecutor", "SchedulerLostError", "connect", "start_local"]
 
 _TICK = 1.0  # seconds between looks at who is there
 _PATIENCE = 5.0  # seconds without a worker, after which the user is told

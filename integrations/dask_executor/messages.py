@@ -10,19 +10,11 @@ import json
 from typing import Any, TypeAlias
 
 from polarbear_plugins.errors import MissingExtraError, PolarBearError, UnknownNameError
-from polarbear_plugins.execution.local_processes import (
-    ProcessDiedError,
-    RemoteError,
-    RunTimeoutError,
-    UnloadableError,
-    loaded,
-    told,
-)
+from polarbear_plugins.execution.local_processes import ProcessDiedError, RunTimeoutError
 from polarbear_plugins.execution.requests import Registered, Request, UnfitWorkerError, perform_alone
+from polarbear_plugins.execution.worker import RemoteError, UnloadableError, loaded, told
 from polarbear_plugins.problems.protocols import Algorithm, Identity, Problem, Suite
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["Given", "given_in", "perform_written", "read_answer", "write_problem", "write_request"]
 
 #: What of a request was given as Python: the algorithm, the problem, the suite.
 Given: TypeAlias = tuple[Algorithm | None, Problem | None, Suite | None]

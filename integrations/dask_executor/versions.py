@@ -9,8 +9,6 @@ from collections.abc import Mapping
 
 from polarbear_plugins.environment import installed_versions
 
-__all__ = ["difference", "misfit", "needed", "present"]
-
 OURS = "polarbear-plugins"
 #: Distributions on whose versions the values of a run may depend; their modules have the same names.
 PACKAGES = ("numpy", "scipy", "ioh", "modcma", "optuna", "cmaes", "onnxruntime")

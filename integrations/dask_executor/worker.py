@@ -14,8 +14,6 @@ from polarbear_plugins.execution.requests import UnfitWorkerError
 from polarbear_plugins.integrations.dask_executor.messages import perform_written, write_problem
 from polarbear_plugins.integrations.dask_executor.versions import misfit, present
 
-__all__ = ["end_children", "run_message"]
-
 _IDLE = 60.0  # seconds after which children that nobody uses are ended: their race may have died without a word
 
 

@@ -17,13 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear_plugins.checks import FloatArray, as_number, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number, as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
 from polarbear_plugins.integrations.gp_bbob.distributions import Distribution, as_distribution
 from polarbear_plugins.options import Reader, read_options
 from polarbear_plugins.plugins.hookspecs import hookimpl
-from polarbear_plugins.problems.protocols import Identity, Problem, Suite, cube
+from polarbear_plugins.problems.given import cube
+from polarbear_plugins.problems.protocols import Identity, Problem, Suite
 
 __all__ = ["PRIORS", "GpBbobProblem", "GpBbobSuite", "Mixture", "polarbear_suite"]
 
@@ -95,14 +97,12 @@ class Mixture:
     def logits(self, points: FloatArray) -> FloatArray:
         """z(x) / T of each function, ``[point, function]``."""
         waves = np.cos(points @ self._frequencies + self._phases)
-        logits: FloatArray = waves[:, : self._features] @ self._logits
-        return logits
+        return waves[:, : self._features] @ self._logits
 
     def sparsity(self, points: FloatArray) -> NDArray[np.int64]:
         """k(x): how many functions count at each point."""
         level = np.cos(points @ self._frequencies + self._phases)[:, self._features :] @ self._level
-        counts: NDArray[np.int64] = np.searchsorted(self._thresholds, level, side="left") + 1
-        return counts
+        return np.searchsorted(self._thresholds, level, side="left") + 1
 
     def weights(self, points: FloatArray) -> FloatArray:
         """w(x), ``[point, function]``: they sum to 1, and all but k(x) of them are 0."""
@@ -111,8 +111,7 @@ class Mixture:
         ranks = np.argsort(order, axis=1)
         shares = np.exp(logits - logits.max(axis=1, keepdims=True))
         shares[ranks >= self.sparsity(points)[:, None]] = 0
-        weights: FloatArray = shares / shares.sum(axis=1, keepdims=True)
-        return weights
+        return shares / shares.sum(axis=1, keepdims=True)
 
     def active(self, point: FloatArray) -> tuple[list[int], list[float]]:
         """Which functions count at one point, and their weights: :meth:`weights` without the zeros, but faster."""

@@ -7,10 +7,8 @@ import re
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from polarbear_plugins.checks import as_number, short
-from polarbear_plugins.errors import InvalidInputError
-
-__all__ = ["Distribution", "as_distribution"]
+from polarbear_plugins.checks import as_number
+from polarbear_plugins.errors import InvalidInputError, short
 
 _STANDARD = NormalDist()
 _KINDS = ("normal", "lognormal", "cauchy", "uniform", "integers")

@@ -13,11 +13,9 @@ from typing import Any
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
 from polarbear_plugins.integrations.optuna_portfolio.suggesting import quiet, suggestions
-from polarbear_plugins.problems.protocols import Problem
-from polarbear_plugins.trajectories.charges import ChargedProblem, Charges
+from polarbear_plugins.problems.protocols import ChargedProblem, Problem
+from polarbear_plugins.trajectories.recording import Charges
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["NAMES", "MultifidelityAlgorithm", "levels", "optuna_multifidelity"]
 
 _WHO = "The portfolio 'optuna-multifidelity'"
 

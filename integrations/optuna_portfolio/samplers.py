@@ -13,12 +13,9 @@ from typing import Any
 from polarbear_plugins.errors import InvalidInputError, MissingExtraError, PolarBearWarning
 from polarbear_plugins.extras import require
 from polarbear_plugins.integrations.optuna_portfolio.suggesting import quiet, suggestions
-from polarbear_plugins.problems.protocols import Problem
-from polarbear_plugins.trajectories.charges import ChargedProblem, Charges, ObjectivesProblem
-from polarbear_plugins.trajectories.hypervolume import undominated_volume
+from polarbear_plugins.problems.protocols import ChargedProblem, ObjectivesProblem, Problem
+from polarbear_plugins.trajectories.recording import Charges, undominated_volume
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["NAMES", "SamplerAlgorithm", "optuna_samplers"]
 
 _WHO = "The portfolio 'optuna-samplers'"
 

@@ -9,11 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.problems.protocols import BoxProblem, Problem, SpaceProblem
+from polarbear_plugins.problems.protocols import BoxProblem, ChargedProblem, ObjectivesProblem, Problem, SpaceProblem
 from polarbear_plugins.problems.spaces import Categorical, Configuration, ConfigurationSpace, Integer, Parameter, Value
-from polarbear_plugins.trajectories.charges import ChargedProblem, ObjectivesProblem
-
-__all__ = ["quiet", "suggestions"]
 
 
 def suggestions(problem: Problem, who: str) -> Callable[[Any], Any]:
@@ -45,8 +42,7 @@ def _suggest(trial: Any, name: str, parameter: Parameter) -> Value:
         place: int = trial.suggest_categorical(name, range(len(parameter.choices)))
         return parameter.choices[place]
     suggest = trial.suggest_int if isinstance(parameter, Integer) else trial.suggest_float
-    value: Value = suggest(name, parameter.lower, parameter.upper, log=parameter.log)
-    return value
+    return suggest(name, parameter.lower, parameter.upper, log=parameter.log)
 
 
 @contextmanager

@@ -15,12 +15,11 @@ from polarbear_plugins.inference.fitting import fit
 from polarbear_plugins.integrations.optuna_sampler.rules import Parameters, Rules
 from polarbear_plugins.integrations.optuna_sampler.sampler import RACE, PolarBearSampler, refuse_several_objectives
 from polarbear_plugins.integrations.optuna_sampler.study_view import Look
-from polarbear_plugins.racing.asynchronous import table_of
-from polarbear_plugins.racing.result import Failure, RaceResult, infer
-from polarbear_plugins.racing.state import start_race
+from polarbear_plugins.racing.analysis import infer
+from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.racing.state import Failure, start_race
+from polarbear_plugins.rankings.stream import rank_cells
 from polarbear_plugins.rankings.table import RankingTable
-
-__all__ = ["LikelyBest", "likely_best", "race_result"]
 
 
 def race_result(study: Any) -> RaceResult:
@@ -40,7 +39,7 @@ def race_result(study: Any) -> RaceResult:
     else:
         raise InvalidInputError(f"There is no race in the study {study.study_name!r}: no PolarBearSampler was at work.")
     look = Look.at(study, rules)
-    progress = race.progress(look.cells, look.instances, look.entrants)
+    progress = race.standing(look.cells, look.instances, look.entrants)
     found = [name for name in look.parameters if any(candidate == name for candidate, _ in look.cells)]
     decided = () if progress.state is None else progress.state.algorithms
     names = (*decided, *(name for name in found if name not in decided))
@@ -53,7 +52,7 @@ def race_result(study: Any) -> RaceResult:
         resolved[:, :known, :known] = progress.state.resolved
         state = replace(state, resolved=resolved, rounds=progress.state.rounds, batch=progress.state.batch)
     seen = [name for name in look.instances if any(instance == name for _, instance in look.cells)]
-    table = table_of(names, race.timepoints, look.cells, lambda _: True, seen)
+    table = rank_cells(names, race.timepoints, look.cells, seen)
     state = replace(state, table=table, cost=float(look.cost))
     return RaceResult(
         state=state,
@@ -142,7 +141,7 @@ def likely_best(study: Any, *, instance: str = "instance", most: int = 64, seed:
         for name, key in zip(names, chosen, strict=True)
         for where, repeated in values[key].items()
     }
-    table = table_of(names, np.array([1.0]), cells, lambda _: True, sorted({where for _, where in cells}))
+    table = rank_cells(names, [1.0], cells, sorted({where for _, where in cells}))
     return _likely_best(table, [parameters[key] for key in chosen], [-rank_of(key)[0] for key in chosen], seed)
 
 

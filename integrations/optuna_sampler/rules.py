@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_name
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.names import as_name
 from polarbear_plugins.racing.asynchronous import AsynchronousRace
-from polarbear_plugins.racing.settings import RaceSettings, derived_seed
+from polarbear_plugins.racing.settings import RaceSettings
+from polarbear_plugins.seeds import derived_seed
 from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
-
-__all__ = ["Parameters", "Rules", "as_candidates"]
 
 Parameters: TypeAlias = Mapping[str, Any]
 

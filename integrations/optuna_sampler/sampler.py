@@ -9,12 +9,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from polarbear_plugins.checks import as_name, as_whole_number
+from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
 from polarbear_plugins.integrations.optuna_sampler.rules import Parameters, Rules, as_candidates
 from polarbear_plugins.integrations.optuna_sampler.study_view import CELL, Look, new_cell
-from polarbear_plugins.racing.asynchronous import Progress
+from polarbear_plugins.names import as_name
+from polarbear_plugins.racing.asynchronous import Standing
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 
@@ -26,7 +27,6 @@ elif importlib.util.find_spec("optuna"):
 else:
     BaseSampler = object
 
-__all__ = ["RACE", "PolarBearSampler", "refuse_several_objectives"]
 
 RACE = "polarbear:race"  # attribute of a study: the rules of its race
 _DEFAULTS = RaceSettings(batch_size=4, batch_min=1, batch_max=16, draws=2000)
@@ -119,8 +119,7 @@ class PolarBearSampler(BaseSampler):
         refuse_several_objectives(study)
         if not self._is_left_to_base(study, trial):
             return {}
-        sampled: dict[str, Any] = self._base.sample_relative(study, trial, search_space)
-        return sampled
+        return self._base.sample_relative(study, trial, search_space)
 
     def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
         """Answer with the instance, or with what the candidate has for the parameter."""
@@ -177,8 +176,8 @@ class PolarBearSampler(BaseSampler):
             study._storage.set_study_system_attr(study._study_id, RACE, rules)
         self._announced.add(study.study_name)
 
-    def _progress(self, look: Look) -> Progress:
-        return self.race.progress(look.cells, look.instances, look.entrants)
+    def _progress(self, look: Look) -> Standing:
+        return self.race.standing(look.cells, look.instances, look.entrants)
 
     def _claim(self, study: Any, trial: Any, look: Look) -> None:
         """Write what the trial shall do, and look whether somebody with a lower number had the same idea."""
@@ -230,7 +229,7 @@ class PolarBearSampler(BaseSampler):
             return new_cell(f"t{number}", 0, founder=progress.round + (not progress.newcomers)), False
         return new_cell(*(stuck or open_cells or look.least_done(progress))[0]), False
 
-    def _ask_base(self, look: Look, progress: Progress) -> Any:
+    def _ask_base(self, look: Look, progress: Standing) -> Any:
         """Ask the base sampler for a new candidate, in a study with one trial for each candidate."""
         optuna = require("optuna", extra="optuna", who="PolarBearSampler")
         with _quiet():

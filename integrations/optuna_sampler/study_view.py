@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.integrations.optuna_sampler.rules import Rules
-from polarbear_plugins.racing.asynchronous import Progress
-
-__all__ = ["CELL", "Look", "new_cell"]
+from polarbear_plugins.racing.asynchronous import Standing
 
 CELL = "polarbear:cell"  # attribute of a trial: which candidate, on the instance at which place
 # A candidate ranks last on an instance where it failed twice.  That a process was killed says less about the candidate
@@ -148,7 +146,7 @@ class Look:
         claimed = max(self.claims.get(cell, [-1]))
         return sum(number > claimed for number in self._numbers) >= 16 + 4 * running
 
-    def least_done(self, progress: Progress) -> list[tuple[str, int]]:
+    def least_done(self, progress: Standing) -> list[tuple[str, int]]:
         """Cells of the survivors, those with the fewest runs first: for trials that the race does not need."""
         names = list(self.parameters) if progress.state is None else list(progress.state.pareto_set)
         cells = [(name, place) for place in range(max(len(self.instances), 1)) for name in names]

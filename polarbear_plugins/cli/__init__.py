@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from polarbear_plugins.checks import visible
 from polarbear_plugins.cli.analyze import analyze
 from polarbear_plugins.cli.demo import demo
 from polarbear_plugins.cli.depth import depth
@@ -18,6 +17,7 @@ from polarbear_plugins.cli.plugins import plugins
 from polarbear_plugins.cli.race import race, resume
 from polarbear_plugins.cli.report import report
 from polarbear_plugins.cli.select import select
+from polarbear_plugins.display.text import visible
 from polarbear_plugins.errors import PolarBearError, PolarBearWarning
 
 __all__ = ["main"]

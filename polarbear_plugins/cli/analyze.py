@@ -10,18 +10,14 @@ import click
 import numpy as np
 
 from polarbear_plugins.cli.completion import complete_files
-from polarbear_plugins.cli.findings import show_result
 from polarbear_plugins.cli.options import key_values, parse_timepoints, settings_from, settings_options
-from polarbear_plugins.cli.output import console, json_option, print_json
+from polarbear_plugins.cli.output import console, json_option, print_json, show_result
 from polarbear_plugins.cli.progress import inferring, stoppable, working
-from polarbear_plugins.cli.sources import read_sources
-from polarbear_plugins.plugins.manager import load_plugins
-from polarbear_plugins.racing.result import analyze as analyze_table
+from polarbear_plugins.plugins.manager import installed_plugins
+from polarbear_plugins.racing.analysis import analyze as analyze_table
 from polarbear_plugins.rankings.stream import default_timepoints, rank
+from polarbear_plugins.rankings.summaries import win_shares
 from polarbear_plugins.rankings.table import Repetitions
-from polarbear_plugins.rankings.win_shares import win_shares
-
-__all__ = ["analyze"]
 
 _FASTER = "Fewer --timepoints or --draws, --engine native and --prior dirichlet take less time."
 
@@ -69,10 +65,9 @@ def analyze(
     SOURCE is whatever an installed adapter reads; `polarbear plugins` lists them. A table (CSV or Parquet) has a row
     for each value of each run, with the columns algorithm, instance, time, value and optionally seed and horizon.
     """
-    plugins = load_plugins()
     wishes = key_values(options, "--option")
     with working("reading"):
-        runs = read_sources(plugins, sources, wishes)
+        runs = list(installed_plugins().read_trajectories(*sources, **wishes))
     wanted = parse_timepoints(timepoints)
     grid = default_timepoints(runs, wanted) if isinstance(wanted, int) else wanted
     chosen = settings_from(**settings)

@@ -10,9 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from polarbear_plugins.errors import PluginWarning
-from polarbear_plugins.plugins.manager import load_plugins
-
-__all__ = ["complete_files", "complete_names", "complete_registered", "names_in"]
+from polarbear_plugins.plugins.manager import installed_plugins
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -38,7 +36,7 @@ def complete_registered(hook: str) -> Completer:
     def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PluginWarning)
-            installed = load_plugins().installed
+            installed = installed_plugins().installed
         lines = [plugin.hooks[hook] for plugin in installed if hook in plugin.hooks]
         found = [(name, says) for says in lines for name in names_in(says)]
         return [CompletionItem(name, help=says) for name, says in found if name.startswith(incomplete)]

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from polarbear_plugins.cli.findings import show_result
-from polarbear_plugins.cli.output import console, json_option, print_json, prints_to_stderr
+from polarbear_plugins.cli.output import console, json_option, print_json, prints_to_stderr, show_result
 from polarbear_plugins.cli.progress import ProgressView, working
 from polarbear_plugins.execution.interruptions import undisturbed
 from polarbear_plugins.experiments.races import race as run_race
@@ -17,8 +16,6 @@ from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.report.page import check_replaceable, write_report
 from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
-
-__all__ = ["demo"]
 
 _INSTALL = "pip install 'polarbear-plugins[ioh,plots]'"
 _MOST_EVALUATIONS, _MOST_ROUNDS = 500_000.0, 15

@@ -11,23 +11,20 @@ from rich.console import Console
 from rich.text import Text
 
 from polarbear_plugins.cli.completion import complete_files
-from polarbear_plugins.cli.options import key_values, parse_numbers
+from polarbear_plugins.cli.options import key_values, parse_numbers, read_runs
 from polarbear_plugins.cli.output import console, json_option, print_json, text_table
 from polarbear_plugins.cli.progress import stoppable, working
-from polarbear_plugins.cli.sources import read_runs
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.partial_orders import Missing
 from polarbear_plugins.partial_orders.criteria import (
-    Indifference,
     Statistic,
+    SuiteIndifference,
     best_at_timepoints,
     orders_of_functions,
     read_criteria,
     time_to_targets,
 )
 from polarbear_plugins.partial_orders.depth import MOST_SETS, TOLERANCE, SuiteDepth, depth_changes, measure_depth
-
-__all__ = ["depth"]
+from polarbear_plugins.partial_orders.order import Missing
 
 
 @click.command(short_help="Which test functions order optimizers as most do.")
@@ -88,7 +85,7 @@ def depth(
     statistic: Statistic,
     options: Sequence[str],
     maximize: Sequence[str],
-    indifferent: Indifference,
+    indifferent: SuiteIndifference,
     missing: Missing,
     common: int,
     without: Sequence[str],

@@ -12,7 +12,7 @@ import numpy as np
 
 from polarbear_plugins.adapters.bayesmark.database import AXES, OBJECTIVES, Database, read_database
 from polarbear_plugins.adapters.bayesmark.files import Fallbacks
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.cli.leaderboard_view import (
     show_fallbacks,
     show_instances,
@@ -27,12 +27,10 @@ from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.measures.bootstrap import Bootstrap
 from polarbear_plugins.measures.disagreements import Disagreement, find_disagreements
 from polarbear_plugins.measures.scores import Scores, score_studies
+from polarbear_plugins.racing.analysis import analyze as analyze_table
 from polarbear_plugins.racing.result import RaceResult
-from polarbear_plugins.racing.result import analyze as analyze_table
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.rankings.stream import default_timepoints, rank
-
-__all__ = ["leaderboard"]
 
 
 @click.command(short_help="Bayesmark's scores beside the posterior.")

@@ -9,14 +9,11 @@ from rich.console import Console
 from rich.text import Text
 
 from polarbear_plugins.adapters.bayesmark.files import Fallbacks
-from polarbear_plugins.cli.findings import show_result
-from polarbear_plugins.cli.output import text_table
+from polarbear_plugins.cli.output import show_result, text_table
 from polarbear_plugins.measures.bootstrap import Bootstrap
 from polarbear_plugins.measures.disagreements import Disagreement
 from polarbear_plugins.measures.scores import Scores
 from polarbear_plugins.racing.result import RaceResult
-
-__all__ = ["show_fallbacks", "show_instances", "show_posterior", "show_rankings", "show_scores"]
 
 _MOST_RANKINGS = 3
 _MOST_PAIRS = 10

@@ -12,27 +12,34 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.cli.completion import complete_files
-from polarbear_plugins.cli.findings import show_result
-from polarbear_plugins.cli.options import key_values, parse_numbers, parse_timepoints, settings_from, settings_options
-from polarbear_plugins.cli.output import console, json_option, print_json, text_table
+from polarbear_plugins.cli.options import (
+    key_values,
+    parse_numbers,
+    parse_timepoints,
+    read_runs,
+    settings_from,
+    settings_options,
+)
+from polarbear_plugins.cli.output import console, json_option, print_json, show_result, text_table
 from polarbear_plugins.cli.progress import inferring, unless_stopped, working
-from polarbear_plugins.cli.sources import read_runs
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.measures.ecdf_and_aocc import ecdf, fixed_budget, fixed_target, hold_last_value, log_targets
-from polarbear_plugins.measures.orders import Contradiction, Orders, find_contradictions, order_by_measures
-from polarbear_plugins.measures.targets import LOWER, UPPER
+from polarbear_plugins.measures.disagreements import Contradiction, find_contradictions
+from polarbear_plugins.measures.ecdf_and_aocc import ecdf
+from polarbear_plugins.measures.orders import MeasureOrders, order_by_measures
+from polarbear_plugins.measures.tables import fixed_budget, fixed_target
+from polarbear_plugins.measures.targets import LOWER, UPPER, log_targets
+from polarbear_plugins.racing.analysis import analyze as analyze_table
 from polarbear_plugins.racing.result import RaceResult
-from polarbear_plugins.racing.result import analyze as analyze_table
 from polarbear_plugins.rankings.stream import default_timepoints, rank
+from polarbear_plugins.trajectories.runs import hold_last_value
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["measures"]
 
 _MOST_PAIRS = 10
 
@@ -141,7 +148,7 @@ def _is_default(option: str) -> bool:
     return click.get_current_context().get_parameter_source(option) is click.core.ParameterSource.DEFAULT
 
 
-def _show(out: Console, orders: Orders, values: pd.DataFrame, times: pd.DataFrame) -> None:
+def _show(out: Console, orders: MeasureOrders, values: pd.DataFrame, times: pd.DataFrame) -> None:
     out.print(
         f"{orders.runs} runs of {len(orders.algorithms)} algorithms on {len(orders.instances)} instances · budget "
         f"{orders.budget:g} · log scale {orders.lower:g}..{orders.upper:g}"
@@ -178,7 +185,7 @@ def _show_posterior(out: Console, result: RaceResult, pairs: Sequence[Contradict
         out.print(f"- and {len(pairs) - _MOST_PAIRS} more pairs, all with --json.")
 
 
-def _orders_json(orders: Orders) -> dict[str, Any]:
+def _orders_json(orders: MeasureOrders) -> dict[str, Any]:
     return {
         "runs": orders.runs,
         "left_out": orders.left_out,

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.cli.completion import complete_names
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, UnknownNameError
 from polarbear_plugins.inference.fitting import BUILT_IN_ENGINES
+from polarbear_plugins.journal.replay import load_result
+from polarbear_plugins.plugins.manager import installed_plugins
 from polarbear_plugins.priors import BUILT_IN_PRIORS
 from polarbear_plugins.racing.settings import RaceSettings
-
-__all__ = ["MOST_TIMEPOINTS", "key_values", "parse_numbers", "parse_timepoints", "settings_from", "settings_options"]
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -142,3 +145,17 @@ def _number(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
+
+
+def read_runs(sources: Sequence[str], options: Mapping[str, str]) -> tuple[list[Trajectory], FloatArray | None]:
+    """Read the runs of a source, or of a race from its journal or its saved result, which no adapter reads.
+
+    A race knows its runs at its timepoints only, which come with them.
+    """
+    try:
+        return list(installed_plugins().read_trajectories(*sources, **options)), None
+    except UnknownNameError:
+        if len(sources) == 1 and Path(sources[0]).is_file():
+            result = load_result(sources[0])
+            return list(result.trajectories()), result.timepoints
+        raise

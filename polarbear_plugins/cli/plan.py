@@ -19,8 +19,6 @@ from polarbear_plugins.planning.sample_size import (
     standardized_effect,
 )
 
-__all__ = ["plan"]
-
 _POWER = 0.8
 _ALPHA = 0.05
 _CURVE = 10  # rows of a power curve that people read
@@ -69,7 +67,7 @@ def plan(
 def _forecast(path: Path, simulations: int | None, seed: int, as_json: bool) -> None:
     result = load_result(path)
     with working("simulating how the race may go on"):
-        found = result.outlook(simulations, seed)
+        found = result.forecast(simulations, seed)
     pairs = result.open_pairs
     if as_json:
         print_json(

@@ -10,9 +10,7 @@ from rich.text import Text
 
 from polarbear_plugins.cli.output import WIDE, console, json_option, print_json, text_table
 from polarbear_plugins.errors import PluginWarning
-from polarbear_plugins.plugins.manager import load_plugins
-
-__all__ = ["plugins"]
+from polarbear_plugins.plugins.manager import installed_plugins
 
 
 @click.command(short_help="What is installed, and what failed.")
@@ -21,7 +19,7 @@ def plugins(as_json: bool) -> None:
     """List the installed plugins, what each provides, and what failed and why."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PluginWarning)  # the list itself tells
-        found = load_plugins()
+        found = installed_plugins()
     if as_json:
         print_json({"installed": [asdict(p) for p in found.installed], "failed": [asdict(p) for p in found.failed]})
         return

@@ -14,11 +14,9 @@ from rich.text import Text
 
 from polarbear_plugins.cli.output import WIDE, PlainConsole
 from polarbear_plugins.experiments.open_race import Progress
-from polarbear_plugins.racing.forecast import outlook
+from polarbear_plugins.racing.forecast import forecast
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.rankings.table import RankingTable
-
-__all__ = ["ProgressView", "inferring", "stoppable", "unless_stopped", "working"]
 
 Made = TypeVar("Made")
 
@@ -132,7 +130,7 @@ class ProgressView:
         spent = state.cost - (self._cost_at_start or 0.0)
         if progress.posterior is None or not spent or state.resolved.all():
             return ""
-        cost = outlook(state, progress.posterior, _SIMULATIONS).quantile(0.5, cost=True)
+        cost = forecast(state, progress.posterior, _SIMULATIONS).quantile(0.5, cost=True)
         if cost is None:
             return ""
         seconds = cost * (time.monotonic() - self._began) / spent

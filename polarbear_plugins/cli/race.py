@@ -11,22 +11,20 @@ from typing import Any, TypeVar
 
 import click
 
-from polarbear_plugins.checks import FloatArray, as_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.cli.completion import complete_registered
-from polarbear_plugins.cli.findings import show_result
 from polarbear_plugins.cli.options import key_values, parse_timepoints, settings_from, settings_options
-from polarbear_plugins.cli.output import console, json_option, print_json, prints_to_stderr
+from polarbear_plugins.cli.output import console, json_option, print_json, prints_to_stderr, show_result
 from polarbear_plugins.cli.progress import ProgressView
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.execution.interruptions import undisturbed
 from polarbear_plugins.experiments.races import race as run_race
 from polarbear_plugins.experiments.races import resume as resume_race
 from polarbear_plugins.integrations.ioh_writer import scenario_of, write_ioh
-from polarbear_plugins.plugins.manager import load_plugins
+from polarbear_plugins.plugins.manager import installed_plugins
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
-
-__all__ = ["race", "resume"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -121,9 +119,10 @@ def race(
     if data is not None:
         options["data"] = str(data.resolve())  # so that the race can be resumed from another folder
     if budget is None and isinstance(parse_timepoints(timepoints), int):
+        plugins = installed_plugins()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PolarBearWarning)  # the race asks for the suite again
-            budget = getattr(load_plugins().suite(suite, **options), "budget", None)
+            budget = getattr(plugins.suite(suite, **options), "budget", None)
     with _connected(executor, executor_options) as connected, ProgressView() as view, prints_to_stderr():
         result = run_race(
             portfolio,
@@ -189,7 +188,7 @@ def _connected(address: str | None, options: Sequence[str]) -> Iterator[Executor
             raise InvalidInputError("--executor-option is for an executor: give its address with --executor.")
         yield None
         return
-    with load_plugins().executor(address, **wishes) as executor:
+    with installed_plugins().executor(address, **wishes) as executor:
         yield executor
 
 
@@ -201,9 +200,7 @@ def _grid(timepoints: str, budget: float | None, first: float | None, spacing: s
         return wanted
     if budget is None:
         raise InvalidInputError("Say with --budget how far a run goes, or list the --timepoints.")
-    budget = as_number(budget, "--budget")
-    if budget <= 0:
-        raise InvalidInputError(f"--budget: expected a positive number, got {budget:g}.")
+    budget = as_number(budget, "--budget", above=0)
     whole = float(budget).is_integer() and (first is None or float(first).is_integer())
     if first is None:
         first = max(1.0, budget // 200) if whole else budget / 200

@@ -13,8 +13,6 @@ from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.report import write_report
 from polarbear_plugins.report.words import conclusion
 
-__all__ = ["report"]
-
 
 @click.command(short_help="Write one HTML page about a result.")
 @click.argument("result", type=click.Path(path_type=Path))

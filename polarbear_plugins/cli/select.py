@@ -18,8 +18,6 @@ from polarbear_plugins.selection.choice import Choice
 from polarbear_plugins.selection.choice import select as select_one
 from polarbear_plugins.selection.portfolio import PortfolioChoice, select_portfolio
 
-__all__ = ["select"]
-
 _MOST_ROWS = 20
 
 

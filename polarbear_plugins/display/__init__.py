@@ -1,1 +1,1 @@
-"""Showing things: HTML fragments, data frames and text for people."""
+"""Display: HTML fragments, data frames and text for people.  The rooms above use it; users do not."""

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["categories", "long_frame", "pair_frame"]
-
 
 def long_frame(
     axes: Mapping[str, Any],

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from polarbear_plugins.checks import visible
+from polarbear_plugins.display.text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Markup", "definitions", "html_table", "summary_table", "text"]
 
 
 _LONG = 24  # characters

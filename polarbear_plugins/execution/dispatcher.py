@@ -21,12 +21,10 @@ from threadpoolctl import threadpool_limits
 
 from polarbear_plugins.checks import as_number, as_whole_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning
-from polarbear_plugins.execution.local_processes import LocalProcesses, UnloadableError, WorkersCannotStartError, told
+from polarbear_plugins.execution.local_processes import LocalProcesses, WorkersCannotStartError
 from polarbear_plugins.execution.requests import Request, RunExecutor, UnfitWorkerError, perform, perform_alone
-from polarbear_plugins.execution.worker import left_as_found
+from polarbear_plugins.execution.worker import UnloadableError, left_as_found, told
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["Dispatcher", "Outcome"]
 
 Call: TypeAlias = Future[tuple[Trajectory, float]]
 
@@ -67,9 +65,7 @@ class Dispatcher:
         retries: int = 0,
     ) -> None:
         self.retries = as_whole_number(retries, "retries", at_least=0)
-        self._timeout = None if run_timeout is None else as_number(run_timeout, "run_timeout")
-        if self._timeout is not None and self._timeout <= 0:
-            raise InvalidInputError(f"run_timeout: expected a positive number of seconds, got {self._timeout:g}.")
+        self._timeout = None if run_timeout is None else as_number(run_timeout, "run_timeout", above=0)
         if workers is not None:
             workers = as_whole_number(workers, "workers", at_least=0)
             if executor is not None:

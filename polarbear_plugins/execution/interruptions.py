@@ -7,8 +7,6 @@ import signal
 import threading
 from collections.abc import Iterator
 
-__all__ = ["undisturbed"]
-
 
 @contextlib.contextmanager
 def undisturbed(really: bool = True) -> Iterator[None]:

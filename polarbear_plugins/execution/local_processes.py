@@ -21,22 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from polarbear_plugins.checks import as_number, as_whole_number
+from polarbear_plugins.environment import available_cores
 from polarbear_plugins.errors import PolarBearError
-from polarbear_plugins.execution.worker import RemoteError, UnloadableError, end_group, loaded, serve, told
-
-__all__ = [
-    "LocalProcesses",
-    "ProcessDiedError",
-    "RemoteError",
-    "RunTimeoutError",
-    "UnloadableError",
-    "UnsendableError",
-    "WorkersCannotStartError",
-    "available_cores",
-    "loaded",
-    "serialized",
-    "told",
-]
+from polarbear_plugins.execution.worker import RemoteError, end_group, loaded, serve, told
 
 _START_TRIES = 3
 _FAREWELL = 1.0  # seconds that a process may take to end after it has closed its connection
@@ -333,8 +320,3 @@ def _death(code: int | None) -> str:
         return f"killed by {signal.Signals(-code).name}"
     except ValueError:
         return f"killed by signal {-code}"
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -20,34 +20,13 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from polarbear_plugins.checks import FloatArray, short
-from polarbear_plugins.errors import InvalidInputError, PolarBearError
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.errors import InvalidInputError, PolarBearError, short
 from polarbear_plugins.execution.local_processes import UnsendableError, serialized
-from polarbear_plugins.plugins.manager import Plugins, load_plugins
-from polarbear_plugins.problems.protocols import (
-    Algorithm,
-    GivenSuite,
-    Identity,
-    Problem,
-    Suite,
-    as_portfolio,
-    as_suite,
-)
+from polarbear_plugins.plugins.manager import Plugins, installed_plugins
+from polarbear_plugins.problems.given import GivenSuite, as_portfolio, as_suite
+from polarbear_plugins.problems.protocols import Algorithm, Identity, Problem, Suite
 from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
-
-__all__ = [
-    "PortfolioSource",
-    "Registered",
-    "Request",
-    "RunExecutor",
-    "SuiteSource",
-    "UnfitWorkerError",
-    "check_sendable",
-    "make_request",
-    "perform",
-    "perform_alone",
-    "sampled",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +83,7 @@ class PortfolioSource:
         """Make algorithms of a registered name, of functions by name, or of a list of these and of algorithms."""
         if isinstance(portfolio, str):
             source = Registered(portfolio, _options_text(options, "portfolio_options"))
-            made = (plugins or load_plugins()).portfolio(portfolio, **json.loads(source.options))
+            made = (plugins or installed_plugins()).portfolio(portfolio, **json.loads(source.options))
             names = {algorithm.name: algorithm for algorithm in made}
             # Plugins that were registered by hand exist in this process only.
             return cls(names, dict.fromkeys(names, source) if plugins is None else {})
@@ -132,7 +111,7 @@ class SuiteSource:
         """Make a suite of a registered name, of a list of problems or of a function ``rng -> problem``."""
         if isinstance(suite, str):
             registered = Registered(suite, _options_text(options, "suite_options"))
-            made = (plugins or load_plugins()).suite(suite, **json.loads(registered.options))
+            made = (plugins or installed_plugins()).suite(suite, **json.loads(registered.options))
             return cls(made, registered if plugins is None else None)
         if options:
             raise InvalidInputError("suite_options are for a registered suite, given by its name.")
@@ -264,12 +243,12 @@ def _one_thread_from_now_on() -> None:
 
 @functools.cache
 def _registered_portfolio(source: Registered) -> tuple[Algorithm, ...]:
-    return load_plugins().portfolio(source.name, **json.loads(source.options))
+    return installed_plugins().portfolio(source.name, **json.loads(source.options))
 
 
 @functools.cache
 def _registered_suite(source: Registered) -> Suite:
-    return load_plugins().suite(source.name, **json.loads(source.options))
+    return installed_plugins().suite(source.name, **json.loads(source.options))
 
 
 def _options_text(options: Mapping[str, Any] | None, what: str) -> str:

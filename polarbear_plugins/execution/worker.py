@@ -20,8 +20,6 @@ from typing import Any
 
 from polarbear_plugins.errors import PolarBearError
 
-__all__ = ["RemoteError", "UnloadableError", "end_group", "left_as_found", "loaded", "serve", "told"]
-
 
 class RemoteError(PolarBearError):
     """A call raised an exception in its process."""

@@ -1,1 +1,15 @@
 """Experiments from beginning to end: races and campaigns."""
+
+from polarbear_plugins.experiments.campaigns import CampaignResult, CampaignSettings, campaign
+from polarbear_plugins.experiments.open_race import Progress, Race
+from polarbear_plugins.experiments.races import race, resume
+
+__all__ = [
+    "CampaignResult",
+    "CampaignSettings",
+    "Progress",
+    "Race",
+    "campaign",
+    "race",
+    "resume",
+]

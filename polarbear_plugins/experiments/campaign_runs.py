@@ -14,18 +14,18 @@ from typing import TypeAlias
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.environment import installed_versions
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, SourceError
 from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import PortfolioSource, Request, SuiteSource, check_sendable, make_request
 from polarbear_plugins.journal.journal import Journal, JournalRun
+from polarbear_plugins.names import distinct_names
 from polarbear_plugins.planning.repetitions import RepetitionSettings, next_runs
 from polarbear_plugins.problems.protocols import Identity
-from polarbear_plugins.racing.settings import derived_seed
+from polarbear_plugins.seeds import derived_seed
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["CampaignRuns", "Measure", "Samples", "Watcher"]
 
 Measure: TypeAlias = Callable[[Trajectory], float]
 Watcher: TypeAlias = Callable[[int, int], None]
@@ -109,8 +109,7 @@ class CampaignRuns:
         identities = list(itertools.islice(supply, count))
         if len(identities) < 2:
             raise InvalidInputError(f"The suite {name!r} has {len(identities)} instance; a test needs at least two.")
-        if len({identity.name for identity in identities}) < len(identities):
-            raise InvalidInputError(f"The suite {name!r} gave two instances of the same name; names must differ.")
+        distinct_names((identity.name for identity in identities), f"instances of the suite {name!r}")
         if self._journal is not None:
             stored = self._journal.instances
             for place, (mine, theirs) in enumerate(zip(identities, stored, strict=False)):

@@ -17,24 +17,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_number, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_choice, as_number, as_whole_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource
 from polarbear_plugins.experiments.campaign_runs import CampaignRuns, Measure, Watcher
 from polarbear_plugins.planning.paired_tests import Comparison, Direction, compare_pairs
 from polarbear_plugins.planning.repetitions import Estimate, RepetitionSettings, estimate_difference, pairs_of
-from polarbear_plugins.planning.sample_size import PairedTest, as_choice, number_of_instances, power_of
+from polarbear_plugins.planning.sample_size import PairedTest, number_of_instances, power_of
 from polarbear_plugins.plugins.manager import Plugins
-from polarbear_plugins.problems.protocols import Algorithm, RunFunction, Suite
-from polarbear_plugins.racing.settings import derived_seed
+from polarbear_plugins.problems.given import RunFunction
+from polarbear_plugins.problems.protocols import Algorithm, Suite
+from polarbear_plugins.seeds import derived_seed
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["CampaignResult", "CampaignSettings", "campaign"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,16 +17,15 @@ from polarbear_plugins.execution.interruptions import undisturbed
 from polarbear_plugins.execution.requests import PortfolioSource, Registered, SuiteSource, check_sendable, make_request
 from polarbear_plugins.journal.journal import Journal, JournalRun
 from polarbear_plugins.journal.replay import failures_of, made_with, replayed, unchanged
-from polarbear_plugins.plugins.manager import Plugins, load_plugins
+from polarbear_plugins.plugins.manager import Plugins, installed_plugins
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.problems.protocols import Identity
-from polarbear_plugins.racing.result import Failure, RaceResult, infer
+from polarbear_plugins.racing.analysis import infer
+from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.rules import decide, enter, observe, plan
-from polarbear_plugins.racing.settings import derived_seed
-from polarbear_plugins.racing.state import Plan, RaceState, StopReason
+from polarbear_plugins.racing.state import Failure, Plan, RaceState, StopReason
+from polarbear_plugins.seeds import derived_seed
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["Progress", "Race", "Watcher"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +318,7 @@ class Race:
 
     def _tell(self) -> None:
         """Tell each plugin by itself, so that one that fails hides nothing from the others."""
-        self._plugins = self._plugins or load_plugins()
+        self._plugins = self._plugins or installed_plugins()
         manager, hook = self._plugins.manager, "polarbear_round_finished"
         listeners = [implementation.plugin for implementation in getattr(manager.hook, hook).get_hookimpls()]
         for listener in listeners:

@@ -1,1 +1,11 @@
 """Inference: from rankings and a prior to a posterior."""
+
+from polarbear_plugins.inference.fitting import fit
+from polarbear_plugins.inference.task import Draws, Engine, Task
+
+__all__ = [
+    "Draws",
+    "Engine",
+    "Task",
+    "fit",
+]

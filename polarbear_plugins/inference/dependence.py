@@ -24,13 +24,11 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from threadpoolctl import threadpool_limits
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.inference.native.temporal import GridPoint, Modes, WarmStart, find_centre
 from polarbear_plugins.inference.task import Task
 from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert, scores
 from polarbear_plugins.rankings.table import RankingTable
-
-__all__ = ["Correction", "balanced_weights", "correct_dependence", "score_correlation"]
 
 _ROUNDS = 3
 _SMALLEST_WEIGHT = 1e-3
@@ -115,8 +113,7 @@ def _markov(correlation: FloatArray) -> FloatArray:
     """Correlation matrix of a Markov process with the same correlations from each timepoint to the next."""
     steps = np.clip(np.diag(correlation, 1), 1e-6, _LARGEST_STEP_CORRELATION)
     position = np.concatenate(([0.0], np.cumsum(-np.log(steps))))
-    process: FloatArray = np.exp(-np.abs(position[:, None] - position))
-    return process
+    return np.exp(-np.abs(position[:, None] - position))
 
 
 def _log_normal(x: FloatArray, covariance: FloatArray) -> float:

@@ -12,16 +12,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_choice, as_whole_number
 from polarbear_plugins.errors import InferenceWarning, InvalidInputError, UnknownNameError
 from polarbear_plugins.inference.task import Engine, Task
 from polarbear_plugins.plackett_luce.subsets import statistics_of
-from polarbear_plugins.plugins.manager import load_plugins
+from polarbear_plugins.plugins.manager import installed_plugins
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.priors import BUILT_IN_PRIORS, Prior, TemporalPrior
 from polarbear_plugins.rankings.table import RankingTable, check_comparable
-
-__all__ = ["BUILT_IN_ENGINES", "find_engine", "fit", "make_prior", "scaled_time"]
 
 # Where the engines are: they import scipy or PyMC, which is not to happen before one is used.
 BUILT_IN_ENGINES = {
@@ -89,8 +88,7 @@ def fit(
     check_comparable(table)
     chosen = make_prior(prior, options)
     engine_name, run = find_engine(engine)
-    if dependence not in ("auto", "none"):
-        raise InvalidInputError(f'dependence: expected "auto" or "none", got {dependence!r}.')
+    as_choice(dependence, ("auto", "none"), "dependence")
     temporal = isinstance(chosen, TemporalPrior)
     task = Task(
         statistics=statistics_of(table.ranks, table.weights),
@@ -137,8 +135,7 @@ def scaled_time(timepoints: FloatArray, scale: TimeScale = "auto") -> FloatArray
     >>> scaled_time(np.array([1.0, 10.0, 100.0]))
     array([0. , 0.5, 1. ])
     """
-    if scale not in ("auto", "linear", "log"):
-        raise InvalidInputError(f'time_scale: expected "auto", "linear" or "log", got {scale!r}.')
+    as_choice(scale, TimeScale, "time_scale")
     if timepoints.size == 1:
         return np.zeros(1)
     positive = bool(timepoints[0] > 0)
@@ -147,8 +144,7 @@ def scaled_time(timepoints: FloatArray, scale: TimeScale = "auto") -> FloatArray
     if scale == "auto" and positive and timepoints.size > 2:
         scale = "log" if _unevenness(np.log(timepoints)) < _unevenness(timepoints) else "linear"
     time = np.log(timepoints) if scale == "log" else timepoints
-    scaled: FloatArray = (time - time[0]) / (time[-1] - time[0])
-    return scaled
+    return (time - time[0]) / (time[-1] - time[0])
 
 
 def _load(place: str) -> Any:
@@ -181,8 +177,7 @@ def make_prior(prior: str | Prior, options: Mapping[str, object]) -> Prior:
         return prior
     make: Callable[..., Any] = _named(prior, "prior", BUILT_IN_PRIORS, "polarbear_priors")
     _check_options(make, options, f"prior {prior!r}")
-    made: Prior = make(**options)
-    return made
+    return make(**options)
 
 
 def _check_options(function: Callable[..., Any], options: Mapping[str, object], who: str, given: int = 0) -> None:
@@ -211,7 +206,7 @@ def _named(name: str, what: str, built_in: Mapping[str, Any], hook: str) -> Any:
     if name in built_in:
         return built_in[name]
     found = dict(built_in)
-    for offered in getattr(load_plugins().manager.hook, hook)():
+    for offered in getattr(installed_plugins().manager.hook, hook)():
         twice = sorted(set(found) & set(offered))
         if twice:
             raise InvalidInputError(f"More than one plugin provides the {what} {', '.join(twice)}; uninstall one.")

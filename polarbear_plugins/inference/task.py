@@ -8,12 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.plackett_luce.subsets import Statistics
 from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.priors.base import Prior
-
-__all__ = ["Draws", "Engine", "Task"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,10 @@
 """The journal of a race: a file that keeps every finished run."""
+
+from polarbear_plugins.journal.journal import Journal, JournalRun
+from polarbear_plugins.journal.replay import load_result
+
+__all__ = [
+    "Journal",
+    "JournalRun",
+    "load_result",
+]

@@ -17,8 +17,6 @@ from pathlib import Path
 from polarbear_plugins.errors import SourceError
 from polarbear_plugins.journal.journal import Journal
 
-__all__ = ["journal_copy"]
-
 _TRIES, _PAUSE = 20, 0.1
 _LOG_HEADER = 32  # bytes; among them two random numbers, new whenever the log is begun anew
 

@@ -18,15 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, parse_json, reason
-from polarbear_plugins.errors import PolarBearError, SourceError
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.errors import PolarBearError, SourceError, reason
+from polarbear_plugins.files import parse_json
 from polarbear_plugins.problems.protocols import Identity
-from polarbear_plugins.racing.records import round_from_json
-from polarbear_plugins.racing.result import Failure
-from polarbear_plugins.racing.state import Round
+from polarbear_plugins.racing.state import Failure, Round, round_from_json
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["Entry", "Journal", "JournalRun", "is_sqlite"]
 
 # "PLBR", so that no other program's file is taken for a journal.
 _APPLICATION = 0x504C4252

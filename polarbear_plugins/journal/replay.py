@@ -11,14 +11,12 @@ from typing import Any
 from polarbear_plugins.errors import InvalidInputError, SourceError, UnknownNameError
 from polarbear_plugins.journal.copies import journal_copy
 from polarbear_plugins.journal.journal import Journal, is_sqlite
-from polarbear_plugins.racing.records import check_about, check_rounds
-from polarbear_plugins.racing.result import Failure, RaceResult, infer
+from polarbear_plugins.racing.analysis import infer
+from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.rules import enter, observe, plan
 from polarbear_plugins.racing.settings import RaceSettings
-from polarbear_plugins.racing.state import RaceState, start_race
+from polarbear_plugins.racing.state import Failure, RaceState, check_about, check_rounds, start_race
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["failures_of", "load_result", "made_with", "replayed", "unchanged"]
 
 
 def load_result(path: str | Path) -> RaceResult:

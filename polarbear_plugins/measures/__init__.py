@@ -1,1 +1,41 @@
 """The traditional anytime measures, and Bayesmark's scores."""
+
+from polarbear_plugins.measures.attainment import attained, attainment_differences, attainment_surfaces
+from polarbear_plugins.measures.bootstrap import Bootstrap, RankingFrequency, bootstrap_scores
+from polarbear_plugins.measures.disagreements import (
+    Contradiction,
+    Disagreement,
+    find_contradictions,
+    find_disagreements,
+)
+from polarbear_plugins.measures.ecdf_and_aocc import area_over_curve, ecdf, ecdf_area, mean_area_over_curve
+from polarbear_plugins.measures.orders import MeasureOrders, order_by_measures
+from polarbear_plugins.measures.scores import Scores, Studies, score_studies
+from polarbear_plugins.measures.tables import expected_running_time, fixed_budget, fixed_target
+from polarbear_plugins.measures.targets import log_targets
+
+__all__ = [
+    "Bootstrap",
+    "Contradiction",
+    "Disagreement",
+    "MeasureOrders",
+    "RankingFrequency",
+    "Scores",
+    "Studies",
+    "area_over_curve",
+    "attained",
+    "attainment_differences",
+    "attainment_surfaces",
+    "bootstrap_scores",
+    "ecdf",
+    "ecdf_area",
+    "expected_running_time",
+    "find_contradictions",
+    "find_disagreements",
+    "fixed_budget",
+    "fixed_target",
+    "log_targets",
+    "mean_area_over_curve",
+    "order_by_measures",
+    "score_studies",
+]

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
-from polarbear_plugins.measures.targets import LOWER, UPPER, as_targets, check_bounds, hitting_times
-from polarbear_plugins.rankings.stream import check_trajectory
+from polarbear_plugins.measures.targets import LOWER, UPPER, as_targets, check_bounds
+from polarbear_plugins.trajectories.runs import check_trajectory
 from polarbear_plugins.trajectories.timepoints import as_timepoints
-from polarbear_plugins.trajectories.trajectory import Trajectory
+from polarbear_plugins.trajectories.trajectory import Trajectory, hitting_times
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["attained", "attainment_differences", "attainment_surfaces"]
 
 _MOST_SETS = 5_000
 
@@ -36,10 +36,9 @@ def attained(trajectories: Iterable[Trajectory], timepoints: ArrayLike, targets:
            [1. , 0.5]])
     """
     grid, goals = as_timepoints(timepoints), as_targets(targets)
-    runs = _watched(trajectories, float(grid[-1]), "attained")
+    runs = _all_watched_until(trajectories, float(grid[-1]), "attained")
     hits = np.stack([hitting_times(run, goals) for run in runs])
-    share: FloatArray = (hits <= grid[:, None, None]).mean(axis=1)
-    return share
+    return (hits <= grid[:, None, None]).mean(axis=1)
 
 
 def attainment_surfaces(
@@ -72,7 +71,7 @@ def attainment_surfaces(
     wanted = [as_number(each, "attainment_surfaces: percentiles") for each in percentiles]
     if any(not 0 <= each <= 100 for each in wanted):
         raise InvalidInputError(f"attainment_surfaces: percentiles lie between 0 and 100, got {wanted}.")
-    runs = _watched(trajectories, budget, "attainment_surfaces")
+    runs = _all_watched_until(trajectories, budget, "attainment_surfaces")
     points = _numbered(_points(runs, budget, lower, upper))
     corners = moocore.eaf(points[:, :2], points[:, 2], percentiles=wanted)
     corners = corners[(corners[:, 0] <= budget) & (corners[:, 1] <= upper)]
@@ -108,7 +107,7 @@ def attainment_differences(
     who = "attainment_differences"
     moocore = require("moocore", extra="eaf", who=who)
     budget, lower, upper = _check_window(budget, lower, upper, who)
-    groups = [_watched(each, budget, who) for each in (first, second)]
+    groups = [_all_watched_until(each, budget, who) for each in (first, second)]
     # moocore cuts the sets in halves, whatever belongs to whom: numbers that differ are made equal by repetition,
     # which leaves an attainment function as it is.
     sets = math.lcm(*(len(runs) for runs in groups))
@@ -140,7 +139,7 @@ def _check_window(budget: float, lower: float, upper: float, who: str) -> tuple[
     return budget, *check_bounds(lower, upper, who)
 
 
-def _watched(trajectories: Iterable[Trajectory], budget: float, who: str) -> list[Trajectory]:
+def _all_watched_until(trajectories: Iterable[Trajectory], budget: float, who: str) -> list[Trajectory]:
     runs = [check_trajectory(run) for run in trajectories]
     if not runs:
         raise InvalidInputError(f"{who}: there are no trajectories.")

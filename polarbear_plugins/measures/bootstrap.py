@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_whole_number
+from polarbear_plugins.arrays import FloatArray, RankArray
+from polarbear_plugins.checks import as_number, as_whole_number
 from polarbear_plugins.display.frames import long_frame
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.rankings.ranks import RankArray, ranks_of
+from polarbear_plugins.rankings.ranks import ranks_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Bootstrap", "RankingFrequency", "bootstrap_scores"]
 
 # How many means are made of the same resamples, how many resamples there are at least then, and how many counts at
 # most, which bounds the memory.
@@ -59,10 +59,8 @@ class Bootstrap:
 
     def interval(self, level: float = 0.95) -> FloatArray:
         """``[bound, algorithm]``: the middle part of the mean losses, its lower and its upper end."""
-        if not 0 < level < 1:
-            raise InvalidInputError(f"level: expected a number between 0 and 1, got {level!r}.")
-        ends: FloatArray = np.quantile(self.losses, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        return ends
+        level = as_number(level, "level", above=0, below=1)
+        return np.quantile(self.losses, [(1 - level) / 2, (1 + level) / 2], axis=0)
 
     @property
     def places(self) -> FloatArray:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from polarbear_plugins.display.text import spans
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.measures.bootstrap import Bootstrap
+from polarbear_plugins.measures.orders import Measure, MeasureOrders
 from polarbear_plugins.measures.scores import Scores
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.posterior.relations import compare
 from polarbear_plugins.rankings.table import RankingTable
 
-__all__ = ["Disagreement", "find_disagreements"]
+if TYPE_CHECKING:
+    pass
 
-Kind: TypeAlias = Literal["reversed", "only the score is sure", "only the rankings are sure"]
+DisagreementKind: TypeAlias = Literal["reversed", "only the score is sure", "only the rankings are sure"]
+ContradictionKind: TypeAlias = Literal["reversed", "crossing", "open"]
+_CONTRADICTIONS: tuple[ContradictionKind, ...] = ("reversed", "crossing", "open")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class Disagreement:
 
     ahead: str
     behind: str
-    kind: Kind
+    kind: DisagreementKind
     resampled: float
     ranked: float
     wins: float
@@ -98,7 +103,7 @@ def find_disagreements(
             if not scores.mean[-1, i] < scores.mean[-1, j]:
                 continue
             share, p = float(resampled[i, j]), float(rated[rating[i], rating[j]])
-            kind: Kind
+            kind: DisagreementKind
             if p < 0.5:
                 kind = "reversed"
             elif share >= alpha > p:
@@ -125,3 +130,73 @@ def _wins(table: RankingTable, one: int, other: int) -> float:
     weights = table.weights * ((mine > 0) & (theirs > 0))
     total = weights.sum()
     return float((weights * ((mine < theirs) + 0.5 * (mine == theirs))).sum() / total) if total else 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """A pair of algorithms that measures put into an order which rankings do not confirm.
+
+    Attributes
+    ----------
+    measures
+        Which measures put ``ahead`` before ``behind``.
+    kind
+        ``reversed``: the one behind is surely better at some timepoints, and the one ahead at none.  ``crossing``: each
+        is surely better at some, so a single order hides that the budget decides.  ``open``: neither surely is at any.
+    lost, won
+        Timepoints at which the one behind, or the one ahead, is surely better, as stretches in words.
+    highest
+        Highest probability, over the timepoints, that the one ahead is better.
+    alpha
+        From which probability on something counts as sure.
+    """
+
+    measures: tuple[Measure, ...]
+    ahead: str
+    behind: str
+    kind: ContradictionKind
+    lost: tuple[str, ...]
+    won: tuple[str, ...]
+    highest: float
+    alpha: float
+
+    def __str__(self) -> str:
+        verb = "puts" if len(self.measures) == 1 else "put"
+        start = f"{_listed(self.measures)} {verb} {self.ahead} before {self.behind}, but "
+        if self.kind == "open":
+            return (
+                f"{start}by rankings neither is surely better at any timepoint (P at most {self.highest:.2f} for "
+                f"{self.ahead}): other instances may turn it."
+            )
+        lost = f"{self.behind} is better at {_listed(self.lost)} (P >= {self.alpha:g})"
+        if self.kind == "reversed":
+            return f"{start}{lost}, and {self.ahead} surely at no timepoint (P at most {self.highest:.2f})."
+        return f"{start}{lost}, and {self.ahead} at {_listed(self.won)}: the budget decides, which one order hides."
+
+
+def find_contradictions(orders: MeasureOrders, posterior: Posterior, alpha: float = 0.99) -> list[Contradiction]:
+    """Find the pairs that measures put into an order which the posterior of the rankings does not confirm.
+
+    A pair is confirmed if the one ahead is better with probability ``alpha`` at some timepoints and the one behind at
+    none.  The plainest contradictions come first.
+    """
+    places = orders.columns_in(posterior)
+    better = compare(posterior).p_better[:, places][:, :, places]
+    losses = {measure: orders.losses(measure) for measure in orders.by_measure}
+    found = []
+    for i, ahead in enumerate(orders.algorithms):
+        for j, behind in enumerate(orders.algorithms):
+            measures = tuple(measure for measure, loss in losses.items() if loss[i] < loss[j])
+            won, lost = better[:, i, j] >= alpha, better[:, j, i] >= alpha
+            if not measures or (won.any() and not lost.any()):
+                continue
+            kind: ContradictionKind = "open" if not lost.any() else "crossing" if won.any() else "reversed"
+            grid = posterior.timepoints
+            highest = float(better[:, i, j].max())
+            where = tuple(spans(grid, lost)), tuple(spans(grid, won))
+            found.append(Contradiction(measures, ahead, behind, kind, *where, highest, alpha))
+    return sorted(found, key=lambda pair: (_CONTRADICTIONS.index(pair.kind), -len(pair.measures)))
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]

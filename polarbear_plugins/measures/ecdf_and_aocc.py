@@ -9,40 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
-from polarbear_plugins.measures.attainment import attained, attainment_differences, attainment_surfaces
-from polarbear_plugins.measures.tables import expected_running_time, fixed_budget, fixed_target
-from polarbear_plugins.measures.targets import (
-    LOWER,
-    UPPER,
-    as_targets,
-    check_bounds,
-    group_runs,
-    hitting_times,
-    hold_last_value,
-    log_targets,
-)
+from polarbear_plugins.measures.attainment import attained
+from polarbear_plugins.measures.targets import LOWER, UPPER, as_targets, check_bounds
+from polarbear_plugins.trajectories.runs import group_runs, watched_until
 from polarbear_plugins.trajectories.timepoints import as_timepoints
-from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
+from polarbear_plugins.trajectories.trajectory import Trajectory, hitting_times, sample_staircase
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "area_over_curve",
-    "attained",
-    "attainment_differences",
-    "attainment_surfaces",
-    "ecdf",
-    "ecdf_area",
-    "expected_running_time",
-    "fixed_budget",
-    "fixed_target",
-    "hold_last_value",
-    "log_targets",
-    "mean_area_over_curve",
-]
 
 
 def area_over_curve(trajectory: Trajectory, budget: float, lower: float = LOWER, upper: float = UPPER) -> float:
@@ -111,7 +88,7 @@ def ecdf(
     goals = None if targets is None else as_targets(targets)
     lower, upper = check_bounds(lower, upper, "ecdf")
     shares: dict[str, FloatArray] = {}
-    for name, runs in _watched(trajectories, float(grid[-1]), "ecdf").items():
+    for name, runs in _most_watched_until(trajectories, float(grid[-1]), "ecdf").items():
         if goals is not None:
             shares[name] = attained(runs, grid, goals).mean(axis=1)
         else:
@@ -146,7 +123,7 @@ def ecdf_area(
     if not start < budget or (first is not None and start <= 0):
         raise InvalidInputError(f"ecdf_area: expected 0 < first < budget, got {start:g} and {budget:g}.")
     areas = {}
-    for name, runs in _watched(trajectories, budget, "ecdf_area").items():
+    for name, runs in _most_watched_until(trajectories, budget, "ecdf_area").items():
         hits = np.clip([hitting_times(run, goals) for run in runs], start, budget)
         rest = budget - hits if first is None else np.log(budget / hits)
         areas[name] = float(np.mean(rest) / (budget if first is None else np.log(budget / start)))
@@ -162,21 +139,13 @@ def _scaled(trajectory: Trajectory, values: FloatArray, lower: float, upper: flo
             "the known optimum, or give targets for an ECDF; rankings need neither."
         )
     logs = np.log10(np.clip(values, lower, upper))
-    scaled: FloatArray = 1 - (logs - np.log10(lower)) / (np.log10(upper) - np.log10(lower))
-    return scaled
+    return 1 - (logs - np.log10(lower)) / (np.log10(upper) - np.log10(lower))
 
 
-def _watched(trajectories: Iterable[Trajectory], budget: float, who: str) -> dict[str, list[Trajectory]]:
-    """Keep the runs of each algorithm that were watched until a time; each algorithm must have one."""
+def _most_watched_until(trajectories: Iterable[Trajectory], budget: float, who: str) -> dict[str, list[Trajectory]]:
+    """Keep the runs of each algorithm that were watched until a time, and warn of those that were not."""
     groups = group_runs(trajectories, who)
-    kept = {name: [run for run in runs if run.horizon >= budget] for name, runs in groups.items()}
-    for name, runs in kept.items():
-        if not runs:
-            longest = max(run.horizon for run in groups[name])
-            raise InvalidInputError(
-                f"{who}: no run of {name!r} was watched until {budget:g}, the longest until {longest:g}. Choose an "
-                "earlier time, leave it out, or use hold_last_value if its runs ended by themselves."
-            )
+    kept = watched_until(groups, budget, who)
     given, left = sum(map(len, groups.values())), sum(map(len, kept.values()))
     if left < given:
         warnings.warn(

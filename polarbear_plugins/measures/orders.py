@@ -9,30 +9,28 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.display.frames import long_frame
 from polarbear_plugins.display.html import summary_table, text
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.measures.ecdf_and_aocc import ecdf_area, fixed_budget, log_targets, mean_area_over_curve
-from polarbear_plugins.measures.targets import LOWER, UPPER, group_runs
+from polarbear_plugins.measures.ecdf_and_aocc import ecdf_area, mean_area_over_curve
+from polarbear_plugins.measures.tables import fixed_budget
+from polarbear_plugins.measures.targets import LOWER, UPPER, log_targets
 from polarbear_plugins.posterior.posterior import Posterior
-from polarbear_plugins.posterior.relations import compare
 from polarbear_plugins.rankings.ranks import ranks_of
-from polarbear_plugins.trajectories.timepoints import spans
+from polarbear_plugins.trajectories.runs import group_runs, watched_until
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Contradiction", "Orders", "find_contradictions", "order_by_measures"]
 
 Measure: TypeAlias = Literal["AOCC", "ECDF area", "final median"]
-Kind: TypeAlias = Literal["reversed", "crossing", "open"]
-_KINDS: tuple[Kind, ...] = ("reversed", "crossing", "open")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Orders:
+class MeasureOrders:
     """What classical measures make of runs on the same instances.  Made by :func:`order_by_measures`.
 
     Attributes
@@ -66,13 +64,19 @@ class Orders:
         """Algorithms by a measure, the best first; those that are equal by their names."""
         return tuple(self.algorithms[k] for k in np.argsort(self.losses(measure), kind="stable"))
 
+    def columns_in(self, posterior: Posterior) -> list[int]:
+        """Columns of the algorithms in a posterior of the same ones."""
+        if set(self.algorithms) != set(posterior.algorithms):
+            raise InvalidInputError("Measures and posterior are of different algorithms.")
+        return [posterior.algorithms.index(name) for name in self.algorithms]
+
     def table(self, posterior: Posterior | None = None, timepoints: int = 4) -> pd.DataFrame:
         """Tabulate the measures, and beside them the mean ratings at a few timepoints of a posterior."""
         import pandas as pd
 
         columns: dict[str, FloatArray] = {str(measure): values for measure, values in self.by_measure.items()}
         if posterior is not None:
-            places = _places(self, posterior)
+            places = self.columns_in(posterior)
             grid, ratings = posterior.timepoints, posterior.ratings.mean(axis=0)
             shown = np.unique(np.linspace(0, grid.size - 1, min(timepoints, grid.size)).round().astype(int))
             columns |= {f"rating at {grid[t]:,.5g}": ratings[t, places] for t in shown}
@@ -90,48 +94,6 @@ class Orders:
         return f"<p>{text(what)}</p>{summary_table(self.table(), 'AOCC and ECDF area are best at 1')}"
 
 
-@dataclass(frozen=True, slots=True)
-class Contradiction:
-    """A pair of algorithms that measures put into an order which rankings do not confirm.
-
-    Attributes
-    ----------
-    measures
-        Which measures put ``ahead`` before ``behind``.
-    kind
-        ``reversed``: the one behind is surely better at some timepoints, and the one ahead at none.  ``crossing``: each
-        is surely better at some, so a single order hides that the budget decides.  ``open``: neither surely is at any.
-    lost, won
-        Timepoints at which the one behind, or the one ahead, is surely better, as stretches in words.
-    highest
-        Highest probability, over the timepoints, that the one ahead is better.
-    alpha
-        From which probability on something counts as sure.
-    """
-
-    measures: tuple[Measure, ...]
-    ahead: str
-    behind: str
-    kind: Kind
-    lost: tuple[str, ...]
-    won: tuple[str, ...]
-    highest: float
-    alpha: float
-
-    def __str__(self) -> str:
-        verb = "puts" if len(self.measures) == 1 else "put"
-        start = f"{_listed(self.measures)} {verb} {self.ahead} before {self.behind}, but "
-        if self.kind == "open":
-            return (
-                f"{start}by rankings neither is surely better at any timepoint (P at most {self.highest:.2f} for "
-                f"{self.ahead}): other instances may turn it."
-            )
-        lost = f"{self.behind} is better at {_listed(self.lost)} (P >= {self.alpha:g})"
-        if self.kind == "reversed":
-            return f"{start}{lost}, and {self.ahead} surely at no timepoint (P at most {self.highest:.2f})."
-        return f"{start}{lost}, and {self.ahead} at {_listed(self.won)}: the budget decides, which one order hides."
-
-
 def order_by_measures(
     trajectories: Iterable[Trajectory],
     budget: float,
@@ -140,7 +102,7 @@ def order_by_measures(
     targets: ArrayLike | None = None,
     lower: float = LOWER,
     upper: float = UPPER,
-) -> Orders:
+) -> MeasureOrders:
     """Order algorithms by AOCC, by the area under the ECDF, and by the median of the best values at the end.
 
     Means over different instances are not comparable, so only instances count on which every algorithm has a run
@@ -159,27 +121,18 @@ def order_by_measures(
     """
     budget = as_number(budget, "order_by_measures: budget")
     groups = group_runs(trajectories, "order_by_measures")
-    on: dict[str, set[str]] = {
-        name: {run.instance for run in runs if run.horizon >= budget} for name, runs in groups.items()
-    }
-    for name, instances in on.items():
-        if not instances:
-            longest = max(run.horizon for run in groups[name])
-            raise InvalidInputError(
-                f"order_by_measures: no run of {name!r} was watched until {budget:g}, the longest until {longest:g}. "
-                "Choose an earlier budget, leave it out, or use hold_last_value if its runs ended by themselves."
-            )
-    common = set.intersection(*on.values())
+    watched = watched_until(groups, budget, "order_by_measures")
+    common = set.intersection(*({run.instance for run in runs} for runs in watched.values()))
     if not common:
         raise InvalidInputError(
             f"order_by_measures: there is no instance on which all of {', '.join(groups)} have a run watched until "
             f"{budget:g}. Choose an earlier budget, or leave some out."
         )
-    kept = [run for runs in groups.values() for run in runs if run.instance in common and run.horizon >= budget]
+    kept = [run for runs in watched.values() for run in runs if run.instance in common]
     areas = mean_area_over_curve(kept, budget, lower, upper)
     shares = ecdf_area(kept, budget, log_targets(lower, upper) if targets is None else targets, first)
     medians = fixed_budget(kept, [budget])["median"].droplevel("budget")
-    return Orders(
+    return MeasureOrders(
         tuple(groups),
         tuple(dict.fromkeys(run.instance for run in kept)),
         len(kept),
@@ -193,37 +146,3 @@ def order_by_measures(
             "final median": np.array([medians[name] for name in groups]),
         },
     )
-
-
-def find_contradictions(orders: Orders, posterior: Posterior, alpha: float = 0.99) -> list[Contradiction]:
-    """Find the pairs that measures put into an order which the posterior of the rankings does not confirm.
-
-    A pair is confirmed if the one ahead is better with probability ``alpha`` at some timepoints and the one behind at
-    none.  The plainest contradictions come first.
-    """
-    places = _places(orders, posterior)
-    better = compare(posterior).p_better[:, places][:, :, places]
-    losses = {measure: orders.losses(measure) for measure in orders.by_measure}
-    found = []
-    for i, ahead in enumerate(orders.algorithms):
-        for j, behind in enumerate(orders.algorithms):
-            measures = tuple(measure for measure, loss in losses.items() if loss[i] < loss[j])
-            won, lost = better[:, i, j] >= alpha, better[:, j, i] >= alpha
-            if not measures or (won.any() and not lost.any()):
-                continue
-            kind: Kind = "open" if not lost.any() else "crossing" if won.any() else "reversed"
-            grid = posterior.timepoints
-            highest = float(better[:, i, j].max())
-            where = tuple(spans(grid, lost)), tuple(spans(grid, won))
-            found.append(Contradiction(measures, ahead, behind, kind, *where, highest, alpha))
-    return sorted(found, key=lambda pair: (_KINDS.index(pair.kind), -len(pair.measures)))
-
-
-def _places(orders: Orders, posterior: Posterior) -> list[int]:
-    if set(orders.algorithms) != set(posterior.algorithms):
-        raise InvalidInputError("Measures and posterior are of different algorithms.")
-    return [posterior.algorithms.index(name) for name in orders.algorithms]
-
-
-def _listed(words: tuple[str, ...]) -> str:
-    return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]

@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError
-
-__all__ = ["RandomBaseline", "lower_quantile", "make_baseline", "normalise", "smallest_of"]
 
 # Bayesmark puts the best known value this many steps of floating point lower, so that nothing is divided by zero.
 _PADDING = 10_000
@@ -101,13 +99,13 @@ def make_baseline(
             row[: len(found)] = found
     clips, lows, means, medians, doubtful, pooled = [], [], [], [], [], []
     for instance, values in random.items():
-        clip = float(lower_quantile(values, 0.5))
+        clip = float(np.quantile(values, 0.5, method="inverted_cdf"))
         if not math.isfinite(clip):
             raise InvalidInputError(f"{instance}: more than half of the random evaluations failed; there is no scale.")
         if not math.isfinite(best[instance]):
             raise InvalidInputError(f"{instance}: the best value found is {best[instance]}; there is no scale.")
         # Medians of the best of m random evaluations are quantiles of a single one.
-        median = lower_quantile(values, 1.0 - (1.0 - 0.5) ** (1.0 / evaluations))
+        median = np.quantile(values, 1.0 - (1.0 - 0.5) ** (1.0 / evaluations), method="inverted_cdf")
         if (median <= best[instance]).any():
             doubtful.append(instance)
         low = float(best[instance] + _PADDING * np.spacing(-max(np.nextafter(0, 1), abs(best[instance]))))
@@ -144,17 +142,6 @@ def normalise(values: FloatArray, best: FloatArray | float, worst: FloatArray | 
     return losses
 
 
-def lower_quantile(values: FloatArray, level: ArrayLike) -> FloatArray:
-    """Quantiles along the first axis that are values themselves: the smallest that enough values do not exceed.
-
-    >>> lower_quantile(np.array([4.0, 1.0, 3.0, 2.0]), [0.5, 0.6])
-    array([2., 3.])
-    """
-    places = np.ceil(len(values) * np.asarray(level)).astype(int) - 1
-    quantiles: FloatArray = np.sort(values, axis=0)[places]
-    return quantiles
-
-
 def smallest_of(values: FloatArray, number: int) -> float:
     """Mean of the smallest of some of the values, drawn without replacement: unbiased for independent draws.
 
@@ -171,8 +158,7 @@ def _weights_of_smallest(n: int, number: int) -> FloatArray:
     last = n if number == 1 else min(n, 2 + math.ceil(100 * (n - 1) / (number - 1)))
     left = np.arange(n - 1, n - last, -1, dtype=np.float64)
     ratios = np.maximum(left - number + 1, 0.0) / left
-    weights: FloatArray = number / n * np.concatenate(([1.0], np.cumprod(ratios)))
-    return weights
+    return number / n * np.concatenate(([1.0], np.cumprod(ratios)))
 
 
 def _weighted(weights: FloatArray, ordered: FloatArray) -> float:

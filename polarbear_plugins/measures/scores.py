@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_array, as_name, short
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_array
 from polarbear_plugins.display.frames import long_frame
 from polarbear_plugins.display.html import summary_table, text
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.measures.bootstrap import Bootstrap, bootstrap_scores
-from polarbear_plugins.measures.random_baseline import RandomBaseline, lower_quantile, make_baseline, normalise
+from polarbear_plugins.measures.random_baseline import RandomBaseline, make_baseline, normalise
+from polarbear_plugins.names import as_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Scores", "Studies", "incumbents", "score_studies"]
 
 #: For each algorithm and instance an array ``[study, iteration, suggestion]``.
 Cells: TypeAlias = Mapping[tuple[str, str], FloatArray]
@@ -44,10 +45,7 @@ def incumbents(visible: FloatArray, scored: FloatArray) -> FloatArray:
     values = np.take_along_axis(scored, choice, axis=-1)[..., 0]
     iterations = np.arange(keys.shape[-1])
     best = keys <= np.minimum.accumulate(keys, axis=-1)
-    chosen: FloatArray = np.take_along_axis(
-        values, np.maximum.accumulate(np.where(best, iterations, 0), axis=-1), axis=-1
-    )
-    return chosen
+    return np.take_along_axis(values, np.maximum.accumulate(np.where(best, iterations, 0), axis=-1), axis=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +134,7 @@ class Scores:
     @property
     def leaderboard(self) -> FloatArray:
         """Score of each algorithm after the last iteration: 100 for the best values known, 0 for the clip."""
-        score: FloatArray = 100.0 * (1.0 - self.mean[-1])
-        return score
+        return 100.0 * (1.0 - self.mean[-1])
 
     @property
     def leaderboard_median(self) -> FloatArray:
@@ -241,7 +238,7 @@ def score_studies(studies: Studies) -> Scores:
             values = incumbents(studies.visible[key], studies.scored[key])
             losses[key] = np.clip(normalise(values, best, clip), -1.0, 1.0)
             by_instance[:, row, place] = losses[key].mean(axis=0)
-            medians[:, row, place] = normalise(lower_quantile(values, 0.5), best, baseline.median[:, place])
+            medians[:, row, place] = normalise(_lower_median(values), best, baseline.median[:, place])
     mean = by_instance.mean(axis=-1)
     error = _error_of_mean(by_instance)
     random = normalise(baseline.mean, baseline.best, baseline.clip).mean(axis=1)
@@ -255,7 +252,7 @@ def score_studies(studies: Studies) -> Scores:
         mean=mean,
         error=error,
         normed_mean=mean / random[:, None],
-        median=lower_quantile(np.moveaxis(medians, -1, 0), 0.5),
+        median=_lower_median(np.moveaxis(medians, -1, 0)),
     )
 
 
@@ -295,14 +292,18 @@ def _check_complete(studies: Studies) -> None:
         )
 
 
+def _lower_median(values: FloatArray) -> FloatArray:
+    """Median along the first axis that is a value itself, the lower one of two."""
+    return np.quantile(values, 0.5, axis=0, method="inverted_cdf")
+
+
 def _error_of_mean(values: FloatArray) -> FloatArray:
     from scipy.special import stdtrit
 
     n = values.shape[-1]
     if n < 2:
         return np.full(values.shape[:-1], np.inf)
-    error: FloatArray = stdtrit(n - 1, 0.975) * values.std(axis=-1, ddof=1) / np.sqrt(n)
-    return error
+    return stdtrit(n - 1, 0.975) * values.std(axis=-1, ddof=1) / np.sqrt(n)
 
 
 def _as_key(key: object) -> tuple[str, str]:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.measures.targets import as_targets, group_runs, hitting_times
+from polarbear_plugins.measures.targets import as_targets
+from polarbear_plugins.trajectories.runs import group_runs
 from polarbear_plugins.trajectories.timepoints import as_timepoints
-from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
+from polarbear_plugins.trajectories.trajectory import Trajectory, hitting_times, sample_staircase
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["expected_running_time", "fixed_budget", "fixed_target"]
 
 
 def fixed_budget(trajectories: Iterable[Trajectory], budgets: ArrayLike) -> pd.DataFrame:

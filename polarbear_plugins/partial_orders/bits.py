@@ -11,8 +11,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_ITEMS", "BitRelations", "Flags", "Places", "Words", "any_bit"]
-
 Words: TypeAlias = NDArray[np.uint64]
 Flags: TypeAlias = NDArray[np.bool_]
 Places: TypeAlias = NDArray[np.intp]
@@ -23,8 +21,7 @@ _ONE = np.uint64(1)
 
 def any_bit(words: Words) -> Flags:
     """Whether each column has any edge."""
-    flags: Flags = np.bitwise_or.reduce(words, axis=0) != 0
-    return flags
+    return np.bitwise_or.reduce(words, axis=0) != 0
 
 
 class BitRelations:
@@ -60,8 +57,7 @@ class BitRelations:
     def row(self, relation: Words, i: int) -> Words:
         """One row of each relation."""
         place, shift = self._place(i)
-        row: Words = (relation[place] >> np.uint64(shift)) & self._row
-        return row
+        return (relation[place] >> np.uint64(shift)) & self._row
 
     def product(self, first: Words, second: Words) -> Words:
         """Edges from i to j over some b: (i, b) in the first and (b, j) in the second."""

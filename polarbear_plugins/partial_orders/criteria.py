@@ -5,29 +5,34 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_vector, reason, short
-from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
-from polarbear_plugins.measures.targets import hitting_times
-from polarbear_plugins.partial_orders import IndifferenceError, Missing, from_criteria
-from polarbear_plugins.partial_orders.order import PartialOrder
-from polarbear_plugins.rankings.stream import natural_key
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_choice, as_vector
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError, short
+from polarbear_plugins.files import read_text_table, text_table_header
+from polarbear_plugins.names import natural_key
+from polarbear_plugins.partial_orders.order import (
+    IndifferenceError,
+    Missing,
+    PartialOrder,
+    from_criteria,
+)
 from polarbear_plugins.trajectories.timepoints import as_timepoints
-from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
+from polarbear_plugins.trajectories.trajectory import Trajectory, hitting_times, sample_staircase
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["best_at_timepoints", "orders_of_functions", "read_criteria", "split_criteria", "time_to_targets"]
+if TYPE_CHECKING:
+    import pandas as pd
 
-Indifference: TypeAlias = Literal["refuse", "incomparable", "leave-out"]
+
+SuiteIndifference: TypeAlias = Literal["refuse", "incomparable", "leave-out"]
 Statistic: TypeAlias = Literal["median", "mean"]
-
-_MISSING = ("", "nan", "NaN", "NAN", "NA", "N/A", "null", "None")
 
 
 def best_at_timepoints(
@@ -163,43 +168,23 @@ def read_criteria(
     decimal
         What separates the digits of fractions.
     """
-    import pandas as pd
-
     path = Path(path)
     mark = separator or ("\t" if path.suffix.lower() == ".tsv" else ",")
-    options: dict[str, Any] = {"sep": mark, "encoding": "utf-8-sig", "keep_default_na": False, "index_col": False}
-    try:
-        header = [str(name) for name in pd.read_csv(path, nrows=0, **options).columns]
-        if len(header) == 1 and ";" in header[0]:
-            raise SourceError(
-                f"{path.name}: the columns seem to be separated by semicolons. Say so with separator=';' "
-                "(--separator ';'), and decimal=',' (--decimal ',') if fractions have commas."
-            )
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header
-            frame = pd.read_csv(
-                path,
-                decimal=decimal,
-                dtype={name: "str" for name in (function, optimizer) if name in header},  # 01 and 1 are different
-                na_values={name: list(_MISSING) for name in header if name not in (function, optimizer)},
-                low_memory=False,
-                **options,
-            )
-    except FileNotFoundError:
-        raise SourceError(f"{path}: there is no such file.") from None
-    except pd.errors.EmptyDataError:
-        raise SourceError(f"{path.name} is empty. Expected a line with the names of the columns.") from None
-    except (pd.errors.ParserWarning, OSError, ValueError, TypeError) as problem:
-        raise SourceError(f"{path.name} cannot be read as a table: {reason(problem)}") from None
-    blank = (frame.isna() | (frame == "")).all(axis=1)
-    frame = frame[~blank]
+    header = text_table_header(path, mark)
+    if len(header) == 1 and ";" in header[0]:
+        raise SourceError(
+            f"{path.name}: the columns seem to be separated by semicolons. Say so with separator=';' "
+            "(--separator ';'), and decimal=',' (--decimal ',') if fractions have commas."
+        )
+    names = [name for name in (function, optimizer) if name in header]
+    frame = read_text_table(path, mark, names=names, numbers=set(header) - set(names), decimal=decimal)
     frames = split_criteria(frame, function, optimizer, criteria, who=path.name)
     for name in next(iter(frames.values())).columns:
         column = frame[name]
         if column.ndim == 1 and column.dtype.kind not in "iuf":
             for row, cell in zip(column.index, column, strict=True):
                 if not _is_number(cell):
-                    # Lines are not counted: blank ones are gone, and a name in quotes may fill several.
+                    # Lines are not counted: a name in quotes may fill several.
                     raise SourceError(
                         f"{path.name}, row {int(row) + 1} below the names: expected a number as {short(name)}, "
                         f"got {short(cell)}."
@@ -211,7 +196,7 @@ def orders_of_functions(
     frames: Mapping[str, pd.DataFrame],
     maximize: Iterable[str] = (),
     *,
-    indifferent: Indifference = "refuse",
+    indifferent: SuiteIndifference = "refuse",
     missing: Missing = "refuse",
 ) -> dict[str, PartialOrder]:
     """Partial order of each test function; see :func:`~polarbear_plugins.partial_orders.from_criteria`.
@@ -253,8 +238,7 @@ def _frames(
 ) -> dict[str, pd.DataFrame]:
     import pandas as pd
 
-    if statistic not in ("median", "mean"):
-        raise InvalidInputError(f'statistic: expected "median" or "mean", got {short(statistic)}.')
+    as_choice(statistic, Statistic, "statistic")
     if not runs:
         raise InvalidInputError("There are no trajectories to take criteria from.")
     summarize = np.median if statistic == "median" else np.mean

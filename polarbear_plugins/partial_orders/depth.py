@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_number, as_whole_number, short
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number, as_whole_number
 from polarbear_plugins.display.frames import pair_frame
 from polarbear_plugins.display.html import summary_table, text
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.partial_orders.order import PartialOrder
 from polarbear_plugins.partial_orders.sums import estimate_candidates, sample_sums, sum_over_sets, tail_weights
 from polarbear_plugins.partial_orders.witness import Orders
@@ -19,7 +20,9 @@ from polarbear_plugins.partial_orders.witness import Orders
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MOST_SETS", "TOLERANCE", "CommonStructure", "SuiteDepth", "depth_changes", "measure_depth"]
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 TOLERANCE = 1e-13
 MOST_SETS = 5_000_000
@@ -219,9 +222,7 @@ def measure_depth(
         raise InvalidInputError("Depth compares the orders of several test functions, got one. Add others.")
     optimizers = observed[0].optimizers
     wanted_names, wanted = (names, observed) if of is None else _named(of, "of", optimizers)
-    tolerance = as_number(tolerance, "tolerance")
-    if not 0 <= tolerance < 1:
-        raise InvalidInputError(f"tolerance: expected a number from 0 to below 1, got {tolerance:g}.")
+    tolerance = as_number(tolerance, "tolerance", at_least=0, below=1)
     most_sets = as_whole_number(most_sets, "most_sets", at_least=1)
     # Orders with few edges first: then the witness of a set more often leads to one of the next larger set.
     counts: dict[bytes, int] = {}
@@ -315,3 +316,31 @@ def _check_feasible(distinct: Orders, largest: int, most_sets: int) -> None:
             "were not asked for. Draw some of them (samples=100_000), accept a tolerance (tolerance=1e-6), or raise "
             "most_sets; a million sets takes seconds."
         )
+
+
+def ufg_depth(
+    orders: Iterable[PartialOrder] | Mapping[str, PartialOrder],
+    *,
+    of: Iterable[PartialOrder] | None = None,
+    tolerance: float = TOLERANCE,
+    samples: int | None = None,
+    seed: int | None = None,
+    most_sets: int = MOST_SETS,
+) -> FloatArray:
+    """Union-free generic depth of partial orders: how central each is among those observed.
+
+    See :func:`polarbear_plugins.partial_orders.depth.measure_depth`, which also returns the errors, for the parameters.
+
+    Returns
+    -------
+    One depth for each order, between 0 and 1; of the orders ``of`` if they are given.
+
+    Examples
+    --------
+    >>> one = PartialOrder.from_edges("abc", [("a", "b")])
+    >>> two = PartialOrder.from_edges("abc", [("a", "c")])
+    >>> three = PartialOrder.from_edges("abc", [("b", "a"), ("a", "c")], close=True)
+    >>> ufg_depth([one, two, three])
+    array([0.66666667, 1.        , 0.66666667])
+    """
+    return measure_depth(orders, of=of, tolerance=tolerance, samples=samples, seed=seed, most_sets=most_sets).depths

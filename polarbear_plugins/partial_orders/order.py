@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear_plugins.checks import as_array, as_name, short
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_array, as_choice
 from polarbear_plugins.display.frames import pair_frame
-from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.partial_orders.bits import MOST_ITEMS
+from polarbear_plugins.errors import InvalidInputError, short
+from polarbear_plugins.names import as_name, distinct_names
+from polarbear_plugins.partial_orders.bits import MOST_ITEMS, Flags
 
 if TYPE_CHECKING:
     import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
-__all__ = ["PartialOrder", "as_optimizers"]
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class PartialOrder:
@@ -98,8 +103,7 @@ class PartialOrder:
 
     def _direct(self) -> NDArray[np.bool_]:
         steps = self.better.astype(np.intp)
-        direct: NDArray[np.bool_] = self.better & ~(steps @ steps > 0)
-        return direct
+        return self.better & ~(steps @ steps > 0)
 
     def to_pandas(self) -> pd.DataFrame:
         """Give the order as a table in long form: a row for each ordered pair of optimizers.
@@ -158,10 +162,7 @@ def as_optimizers(optimizers: Iterable[str | int]) -> tuple[str, ...]:
         raise InvalidInputError(
             f"A partial order needs at least 2 and at most {MOST_ITEMS} optimizers, got {len(names)}."
         )
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
-    if twice is not None:
-        raise InvalidInputError(f"The optimizer {twice!r} is there twice; a partial order has each once.")
-    return names
+    return distinct_names(names, "optimizers")
 
 
 def _closed(relation: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -198,3 +199,89 @@ def _cycle(relation: NDArray[np.bool_], start: int, names: Sequence[str]) -> lis
                 seen.add(after)
                 paths.append([*path, after])
     raise AssertionError("there is a cycle through the start")
+
+
+Indifference: TypeAlias = Literal["refuse", "incomparable"]
+
+
+Missing: TypeAlias = Literal["refuse", "worst", "incomparable"]
+
+
+class IndifferenceError(InvalidInputError):
+    """Two optimizers are equal in all criteria, which no partial order can say."""
+
+
+def from_criteria(
+    frame: pd.DataFrame,
+    maximize: Iterable[str] = (),
+    *,
+    indifferent: Indifference = "refuse",
+    missing: Missing = "refuse",
+) -> PartialOrder:
+    """Partial order of optimizers from their values in several criteria on one test function.
+
+    Parameters
+    ----------
+    frame
+        A row for each optimizer, named by the index, and a column for each criterion; smaller is better.  ``inf`` is
+        the worst value of a criterion, as of a target that was never reached, ``-inf`` the best.
+    maximize
+        Criteria in which larger is better; there ``-inf`` is the worst.
+    indifferent
+        What becomes of two optimizers that are equal in all criteria: ``"refuse"`` raises, because this is not
+        incomparability; ``"incomparable"`` treats it as such all the same.
+    missing
+        What a missing value (``nan``) means: ``"refuse"`` raises; ``"worst"``, that it is as bad as ``inf``;
+        ``"incomparable"``, that the optimizer cannot be compared with any other.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> values = pd.DataFrame({"loss": [0.2, 0.1, 0.3], "seconds": [5, 9, 7]}, index=["sgd", "adam", "momentum"])
+    >>> from_criteria(values)
+    PartialOrder(['sgd', 'adam', 'momentum'], sgd > momentum)
+    """
+    as_choice(indifferent, Indifference, "indifferent")
+    as_choice(missing, Missing, "missing")
+    names, values = _values(frame, maximize)
+    absent = np.isnan(values)
+    if absent.any() and missing == "refuse":
+        row, column = np.argwhere(absent)[0]
+        raise InvalidInputError(
+            f"The criterion {str(frame.columns[column])!r} is missing for {names[row]!r}. Leave the optimizer or the "
+            'criterion out, or say with missing="worst" or missing="incomparable" what it means.'
+        )
+    values = np.where(absent, np.inf, values)
+    no_worse: Flags = np.logical_and.reduce(values[:, None] <= values[None], axis=-1)
+    unknown: Flags = np.logical_or.reduce(absent, axis=1) & (missing == "incomparable")
+    known = ~(unknown[:, None] | unknown[None])
+    equal: Flags = np.triu(no_worse & no_worse.T & known, 1)
+    if equal.any() and indifferent == "refuse":
+        i, j = np.argwhere(equal)[0]
+        raise IndifferenceError(
+            f"{names[i]!r} and {names[j]!r} are equal in all criteria, which is indifference and not incomparability. "
+            'Add a criterion, leave one of the two out, or accept indifferent="incomparable".'
+        )
+    return PartialOrder(names, no_worse & ~no_worse.T & known)
+
+
+def _values(frame: pd.DataFrame, maximize: Iterable[str]) -> tuple[tuple[str, ...], FloatArray]:
+    """Names of the optimizers, and their values, minimised."""
+    if not hasattr(frame, "columns"):
+        raise InvalidInputError(f"Criteria: expected a data frame with a row for each optimizer, got {short(frame)}.")
+    names, columns = as_optimizers(frame.index), [str(column) for column in frame.columns]
+    if not columns:
+        raise InvalidInputError("Criteria: expected at least one column, got none.")
+    distinct_names(columns, "criteria")
+    larger = [maximize] if isinstance(maximize, str) else list(maximize)
+    for name in larger:
+        if name not in columns:
+            raise InvalidInputError(f"maximize: {name!r} is none of the criteria {', '.join(columns)}.")
+    values = np.empty((len(names), len(columns)))
+    for place, column in enumerate(columns):
+        numbers = frame.iloc[:, place]
+        numbers = numbers.astype(object).where(numbers.notna(), np.nan)  # pandas has more than one missing value
+        values[:, place] = as_array(numbers.to_list(), f"criterion {column!r}")
+        if column in larger:
+            values[:, place] *= -1
+    return names, values

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.partial_orders.bits import Flags, Places, Words, any_bit
 from polarbear_plugins.partial_orders.witness import Columns, Family, Orders, find_witnesses, has_own_marks, join
-
-__all__ = ["SetSums", "estimate_candidates", "sample_sums", "sum_over_sets", "tail_weights", "weight_by_size"]
 
 _CHUNK = 16384  # sets that are drawn together
 _MOST_GROWN = 400_000  # sets that may grow from others together: so many fit into memory
@@ -64,8 +62,7 @@ def tail_weights(weights: FloatArray) -> FloatArray:
     Depths are shares, and all sets weigh no more than this: leaving out those of k or more members moves no depth by
     more than ``tail_weights[k]`` over the weight of the union-free generic sets that are left.
     """
-    tails: FloatArray = np.append(np.cumsum(weight_by_size(weights)[::-1])[::-1], 0.0)
-    return tails
+    return np.append(np.cumsum(weight_by_size(weights)[::-1])[::-1], 0.0)
 
 
 def sum_over_sets(orders: Orders, weights: FloatArray, queries: Orders, largest: int) -> SetSums:
@@ -223,8 +220,7 @@ def _apart(orders: Orders) -> Flags:
     needs a witness with it, as its only mark in any set, and the other a witness without it.
     """
     differ = orders.words[:, :, None] ^ orders.words[:, None, :]
-    flags: Flags = np.bitwise_count(differ).sum(axis=0, dtype=np.intp) > 1
-    return flags
+    return np.bitwise_count(differ).sum(axis=0, dtype=np.intp) > 1
 
 
 def _pop(stack: list[_Branch], most: int) -> _Branch:

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from polarbear_plugins.partial_orders.bits import BitRelations, Flags, Places, Words, any_bit
 
-__all__ = ["Columns", "Family", "Orders", "find_witnesses", "has_own_marks", "join"]
-
 _BATCH = 4096  # columns that stay in the cache together
 _FEW_ITEMS = 15  # their edges can be counted in 8 bits
 

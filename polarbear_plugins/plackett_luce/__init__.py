@@ -1,1 +1,1 @@
-"""The Plackett-Luce likelihood: its sufficient statistics, ties and pairs."""
+"""The Plackett-Luce likelihood: its sufficient statistics, ties and pairs.  Arrays in, arrays out."""

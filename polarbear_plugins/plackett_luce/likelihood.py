@@ -7,6 +7,7 @@ cost of a posterior hardly depends on the number of rankings.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,12 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray, RankArray
 from polarbear_plugins.plackett_luce.subsets import Statistics
 from polarbear_plugins.plackett_luce.ties import tie_gradient, tie_hessian, tie_value
-from polarbear_plugins.rankings.ranks import RankArray
-
-__all__ = ["LOWEST", "MANY_SETS", "Block", "Likelihood", "helmert", "scores"]
 
 # Utilities further below the best count as this far below in sums, which then never vanish.
 LOWEST = -300.0
@@ -51,8 +49,7 @@ class Block:
         count, n = self.members.shape
         if count * n * n > _MOST_PAIRS:
             return None
-        pairs: FloatArray = (self.members[:, :, None] * self.members[:, None, :]).reshape(count, n * n)
-        return pairs
+        return (self.members[:, :, None] * self.members[:, None, :]).reshape(count, n * n)
 
 
 class Likelihood:
@@ -80,8 +77,7 @@ class Likelihood:
 
     def value(self, x: FloatArray) -> FloatArray:
         """Log-likelihood at ``x[..., timepoint, algorithm]``, summed over the timepoints."""
-        value: FloatArray = self.values(x).sum(axis=-1)
-        return value
+        return self.values(x).sum(axis=-1)
 
     def values(self, x: FloatArray) -> FloatArray:
         """Log-likelihood of each timepoint at ``x[..., timepoint, algorithm]``."""
@@ -152,8 +148,7 @@ def _weighted_squares(pairs: FloatArray | None, members: FloatArray, weights: Fl
     n = members.shape[1]
     if pairs is not None:
         return (weights @ pairs).reshape(len(weights), n, n)
-    squares: FloatArray = np.stack([(members.T * row) @ members for row in weights])
-    return squares
+    return np.stack([(members.T * row) @ members for row in weights])
 
 
 def _blocks(statistics: Statistics) -> list[Block]:
@@ -228,9 +223,15 @@ def helmert(n: int) -> FloatArray:
     array([[ 0.70710678],
            [-0.70710678]])
     """
-    k = np.arange(1, n)
-    above = np.arange(n)[:, None] < k
-    matrix = np.where(above, 1.0, 0.0)
-    matrix[k, k - 1] = -k
-    scaled: FloatArray = matrix / np.sqrt(k * (k + 1.0))
-    return scaled
+    from scipy.linalg import helmert as helmert_rows
+
+    return helmert_rows(n).T
+
+
+def margin_of(epsilon: float) -> float:
+    """Difference of utilities beyond which one beats the other with a probability above ``1/2 + epsilon``.
+
+    >>> margin_of(0.0)
+    0.0
+    """
+    return math.log((0.5 + epsilon) / (0.5 - epsilon))

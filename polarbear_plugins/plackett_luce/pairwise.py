@@ -13,24 +13,13 @@ import math
 import numpy as np
 from scipy.special import ndtr
 
-from polarbear_plugins.checks import FloatArray
-
-__all__ = ["RatingMode", "choices_of", "margin_of"]
+from polarbear_plugins.arrays import FloatArray
 
 _LONGEST_STEP = 2.0
 _MOST_STEPS = 100
 _SMALL_DECREMENT = 1e-6
 # So close to the mode the tail formula divides 0 by 0, and the normal approximation is exact enough.
 _NEAR = 0.05
-
-
-def margin_of(epsilon: float) -> float:
-    """Difference of utilities beyond which one beats the other with a probability above ``1/2 + epsilon``.
-
-    >>> margin_of(0.0)
-    0.0
-    """
-    return math.log((0.5 + epsilon) / (0.5 - epsilon))
 
 
 def choices_of(values: FloatArray) -> tuple[FloatArray, FloatArray]:

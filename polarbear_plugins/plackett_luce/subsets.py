@@ -16,10 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.checks import FloatArray
-from polarbear_plugins.rankings.ranks import RankArray
-
-__all__ = ["Statistics", "TieBlock", "statistics_of"]
+from polarbear_plugins.arrays import FloatArray, RankArray
 
 # With at most this many algorithms every set there is fits into one table, and ties of any size are only sets.
 _FEW_ALGORITHMS = 12

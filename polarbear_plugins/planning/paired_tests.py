@@ -10,11 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_vector, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_choice, as_vector, as_whole_number
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.planning.sample_size import PairedTest, as_choice, as_probability
-
-__all__ = ["Comparison", "Direction", "Normality", "compare_pairs", "corrected", "judge_differences", "normality_of"]
+from polarbear_plugins.planning.sample_size import PairedTest, as_probability
 
 Direction = Literal["two-sided", "less", "greater"]
 
@@ -242,8 +241,7 @@ def _interval(sample: FloatArray, test: PairedTest, alpha: float) -> tuple[float
 def _walsh_averages(sample: FloatArray) -> FloatArray:
     """Means of all pairs, each value with itself included, in order: their median is the pseudomedian."""
     one, other = np.triu_indices(sample.size)
-    averages: FloatArray = np.sort((sample[one] + sample[other]) / 2)
-    return averages
+    return np.sort((sample[one] + sample[other]) / 2)
 
 
 def _signed_rank_quantile(probability: float, instances: int) -> int:

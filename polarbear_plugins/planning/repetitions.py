@@ -11,29 +11,29 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_number, as_vector, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import Check, as_choice, as_number, as_vector, as_whole_number, check_fields
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.planning.sample_size import as_choice
-from polarbear_plugins.racing.settings import derived_seed
-
-__all__ = [
-    "Difference",
-    "ErrorMethod",
-    "Estimate",
-    "RepetitionSettings",
-    "estimate_difference",
-    "next_runs",
-    "optimal_ratio",
-    "pairs_of",
-]
+from polarbear_plugins.seeds import derived_seed
 
 Difference = Literal["simple", "percent"]
 ErrorMethod = Literal["parametric", "delta", "bootstrap"]
+
+_CONSTRAINTS: dict[str, Check] = {
+    "error": partial(as_number, above=0),  # no number of runs reaches a standard error of 0
+    "difference": lambda value, what: as_choice(value, Difference, what),
+    "method": lambda value, what: as_choice(value, ErrorMethod, what),
+    "first": partial(as_whole_number, at_least=2),
+    "most": partial(as_whole_number, at_least=1),
+    "resamples": partial(as_whole_number, at_least=10),
+    "seed": partial(as_whole_number, at_least=0),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,16 +78,8 @@ class RepetitionSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if as_number(self.error, "error") <= 0:
-            raise InvalidInputError(
-                f"error: expected a positive standard error, got {self.error:g}; no number of runs reaches 0."
-            )
-        as_choice(self.difference, Difference, "difference")
-        as_choice(self.method, ErrorMethod, "method")
-        as_whole_number(self.first, "first", at_least=2)
-        as_whole_number(self.resamples, "resamples", at_least=10)
-        as_whole_number(self.seed, "seed", at_least=0)
-        if as_whole_number(self.most, "most", at_least=1) < 2 * self.first:
+        check_fields(self, _CONSTRAINTS)
+        if self.most < 2 * self.first:
             raise InvalidInputError(
                 f"most: expected room for the first runs of both algorithms, 2 x {self.first}, got {self.most}."
             )
@@ -231,8 +223,7 @@ def _difference(one: FloatArray, other: FloatArray, difference: Difference, name
             f"Percent differences need positive means, and that of {names[0]!r} is {np.min(one):g} (or may be, for all "
             'the runs tell). Use difference="simple", or a measure that is always positive.'
         )
-    share: FloatArray = (other - one) / one
-    return share
+    return (other - one) / one
 
 
 def _as_sample(values: ArrayLike, name: str, at_least: int = 0) -> FloatArray:

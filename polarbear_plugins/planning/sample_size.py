@@ -8,30 +8,17 @@ Effects are standardized: a mean difference divided by the standard deviation of
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeVar, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_number, as_vector, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_choice, as_number, as_vector, as_whole_number
 from polarbear_plugins.errors import InvalidInputError
-
-__all__ = [
-    "EFFICIENCY",
-    "Alternative",
-    "PairedTest",
-    "as_choice",
-    "as_probability",
-    "detectable_effect",
-    "number_of_instances",
-    "power_curve",
-    "power_of",
-    "standardized_effect",
-]
 
 PairedTest = Literal["t", "wilcoxon", "sign"]
 Alternative = Literal["two-sided", "one-sided"]
-Choice = TypeVar("Choice", bound=str)
 
 #: What an instance is worth to a test, in instances of the t test: the cautious values of equation 26.
 EFFICIENCY: dict[str, float] = {"t": 1.0, "wilcoxon": 0.86, "sign": 0.637}
@@ -202,20 +189,7 @@ def standardized_effect(difference: float, deviation: float, error: float = 0.0)
 
 def as_probability(value: object, what: str) -> float:
     """Check a probability strictly between 0 and 1."""
-    number = as_number(value, what)
-    if not 0 < number < 1:
-        hint = " No finite number of instances is sure to find an effect." if what == "power" and number == 1 else ""
-        raise InvalidInputError(f"{what}: expected a probability between 0 and 1, both excluded, got {number:g}.{hint}")
-    return number
-
-
-def as_choice(value: Choice, choices: object, what: str) -> Choice:
-    """Check one of the names of a ``Literal``."""
-    names = get_args(choices)
-    if value not in names:
-        known = ", ".join(f'"{name}"' for name in names)
-        raise InvalidInputError(f"{what}: expected one of {known}, got {value!r}.")
-    return value
+    return as_number(value, what, above=0, below=1)
 
 
 def _t_power(instances: int, effect: float, level: float, sides: int) -> float:
@@ -252,6 +226,4 @@ def _level(alpha: float, comparisons: int) -> float:
 
 def _as_effect(effect: float) -> float:
     size = abs(as_number(effect, "effect"))
-    if size > _LARGEST_EFFECT:
-        raise InvalidInputError(f"effect: expected at most {_LARGEST_EFFECT:g} standard deviations, got {size:g}.")
-    return size
+    return as_number(size, "effect in standard deviations", at_most=_LARGEST_EFFECT)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_name
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.measures.ecdf_and_aocc import attained, ecdf
-from polarbear_plugins.measures.targets import LOWER, UPPER, group_runs
+from polarbear_plugins.measures.attainment import attained
+from polarbear_plugins.measures.ecdf_and_aocc import ecdf
+from polarbear_plugins.measures.targets import LOWER, UPPER
+from polarbear_plugins.names import as_name
 from polarbear_plugins.plots.style import (
     as_colours,
     diverging,
@@ -22,12 +24,12 @@ from polarbear_plugins.plots.style import (
     show_time,
     time_text,
 )
+from polarbear_plugins.trajectories.runs import group_runs
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_attainment_difference", "plot_ecdf"]
 
 _STEPS = 400  # of time, at most
 _CELLS = 160  # of values

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_number, short
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.arrays import BoolArray, FloatArray
+from polarbear_plugins.checks import as_number
+from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.measures.bootstrap import Bootstrap
 from polarbear_plugins.plots.style import as_colours, broken, diverging, hatch, label_rows, new_axes, room, time_text
 from polarbear_plugins.posterior.posterior import Posterior
-from polarbear_plugins.racing.state import BoolArray
 from polarbear_plugins.selection.choice import select
-from polarbear_plugins.selection.preferences import PreferenceLike
-from polarbear_plugins.selection.risks import probability_best
+from polarbear_plugins.selection.preferences import PreferenceLike, probability_best
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_bootstrap_ranks", "plot_values", "plot_wins"]
 
 _POINTS = 200  # of a density
 _SMALLEST = 4.0  # points, of numbers that can be read

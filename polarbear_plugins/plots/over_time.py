@@ -26,12 +26,10 @@ from polarbear_plugins.plots.style import (
 )
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.selection.choice import as_candidates
-from polarbear_plugins.selection.risks import probability_best
+from polarbear_plugins.selection.preferences import probability_best
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["plot_ratings", "plot_timeline"]
 
 
 def plot_ratings(
@@ -63,9 +61,7 @@ def plot_ratings(
     if not names:
         raise InvalidInputError("algorithms: expected at least one, got none.")
     out = names_of(eliminated, posterior.algorithms, "eliminated")
-    level = as_number(level, "level")
-    if not 0 < level < 1:
-        raise InvalidInputError(f"level: expected a number between 0 and 1, got {level:g}.")
+    level = as_number(level, "level", above=0, below=1)
     ax = new_axes(ax, "plot_ratings")
     tones = as_colours(colour, posterior.algorithms)
     columns = [posterior.algorithms.index(name) for name in names]

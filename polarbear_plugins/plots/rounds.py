@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, short
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.extras import require
 from polarbear_plugins.plots.style import (
     as_colours,
@@ -28,7 +28,6 @@ from polarbear_plugins.racing.state import Round
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_allocation", "plot_dominance", "rounds_of_settling"]
 
 _KNEE = 0.9  # above, each nine takes as much room as the last
 _TOP = 1 - 1e-4  # stands for 1: draws cannot tell more

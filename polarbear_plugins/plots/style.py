@@ -10,37 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_name, short
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.extras import require
+from polarbear_plugins.names import as_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
 
-__all__ = [
-    "BLUE",
-    "DASHES",
-    "GREY",
-    "ORANGE",
-    "as_colours",
-    "broken",
-    "colours",
-    "diverging",
-    "edges",
-    "hatch",
-    "label_rows",
-    "legend",
-    "line_style",
-    "log_spaced",
-    "marker",
-    "names_of",
-    "narrow_figures",
-    "new_axes",
-    "room",
-    "show_time",
-    "time_text",
-]
 
 # Six of Okabe and Ito, two of Tol, and two that are far from all of them: no two are alike to anyone, whatever kind of
 # colour blindness (tests/test_plots.py measures it).
@@ -280,8 +258,7 @@ def label_rows(ax: Axes, names: Sequence[str], grey: Iterable[str] = ()) -> None
 def diverging() -> Colormap:
     """Orange over white to blue."""
     made = require("matplotlib.colors", extra="plots", who="A figure").LinearSegmentedColormap
-    colour_map: Colormap = made.from_list("polarbear", [ORANGE, "#FFFFFF", BLUE])
-    return colour_map
+    return made.from_list("polarbear", [ORANGE, "#FFFFFF", BLUE])
 
 
 def broken(name: str, line: int) -> str:

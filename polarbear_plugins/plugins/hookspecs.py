@@ -12,25 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pluggy
 
 from polarbear_plugins.problems.protocols import Algorithm, Suite
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
-__all__ = [
-    "PROJECT",
-    "ReportSection",
-    "hookimpl",
-    "polarbear_engines",
-    "polarbear_executor",
-    "polarbear_portfolio",
-    "polarbear_priors",
-    "polarbear_read_trajectories",
-    "polarbear_report_sections",
-    "polarbear_round_finished",
-    "polarbear_suite",
-]
+if TYPE_CHECKING:
+    from polarbear_plugins.inference.task import Engine
+    from polarbear_plugins.priors.base import Prior
+    from polarbear_plugins.racing.result import RaceResult
+    from polarbear_plugins.racing.state import RaceState
 
 PROJECT = "polarbear"
 
@@ -112,7 +105,7 @@ def polarbear_executor(address: str, options: Mapping[str, object]) -> Executor 
 
 
 @hookspec
-def polarbear_priors() -> Mapping[str, Callable[..., object]]:
+def polarbear_priors() -> Mapping[str, Callable[..., Prior]]:
     """Provide further priors over ratings.  Everybody is asked; a name may be given once.
 
     :returns: for each name that ``fit(prior=...)`` shall know, what makes the prior (``polarbear_plugins.priors``) from
@@ -123,7 +116,7 @@ def polarbear_priors() -> Mapping[str, Callable[..., object]]:
 
 
 @hookspec
-def polarbear_engines() -> Mapping[str, Callable[..., object]]:
+def polarbear_engines() -> Mapping[str, Engine]:
     """Provide further inference engines.  Everybody is asked; a name may be given once.
 
     :returns: for each name that ``fit(engine=...)`` shall know, a function of a ``Task`` and options that returns
@@ -134,7 +127,7 @@ def polarbear_engines() -> Mapping[str, Callable[..., object]]:
 
 
 @hookspec
-def polarbear_round_finished(state: object) -> None:
+def polarbear_round_finished(state: RaceState) -> None:
     """Learn that a round of a race is over: for progress, logging and dashboards.  Everybody is told.
 
     Called in the process that drives the race, between two rounds: return soon.  Do not change ``state``.
@@ -146,7 +139,7 @@ def polarbear_round_finished(state: object) -> None:
 
 
 @hookspec
-def polarbear_report_sections(result: object) -> Iterable[ReportSection]:
+def polarbear_report_sections(result: RaceResult) -> Iterable[ReportSection]:
     """Add sections to the report of a result.  Everybody is asked.
 
     :param result: what the report is about.

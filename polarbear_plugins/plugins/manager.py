@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import inspect
+import itertools
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -16,10 +18,9 @@ import pluggy
 from polarbear_plugins.errors import InvalidInputError, PluginWarning, UnknownNameError
 from polarbear_plugins.plugins import hookspecs
 from polarbear_plugins.plugins.hookspecs import PROJECT
-from polarbear_plugins.problems.protocols import Algorithm, Suite, as_portfolio
+from polarbear_plugins.problems.given import as_portfolio
+from polarbear_plugins.problems.protocols import Algorithm, Suite
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["FailedPlugin", "InstalledPlugin", "Plugins", "load_plugins", "read_trajectories"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +113,22 @@ class Plugins:
                 stacklevel=3,
             )
 
-    def read_trajectories(self, source: object, /, **options: object) -> Iterable[Trajectory]:
-        """Ask the adapters for the trajectories in a source; see :func:`polarbear_plugins.read_trajectories`."""
-        result = self.manager.hook.polarbear_read_trajectories(source=source, options=options)
-        found: Iterable[Trajectory] = self._known(result, "polarbear_read_trajectories", "source", source)
-        return found
+    def read_trajectories(self, /, *sources: object, **options: object) -> Iterable[Trajectory]:
+        """Ask the adapters for the trajectories in sources; see :func:`polarbear_plugins.read_trajectories`."""
+        ask = self.manager.hook.polarbear_read_trajectories
+        together = ask(source=list(sources), options=options) if len(sources) > 1 else None
+        if together is not None:
+            return together
+        each = [
+            self._known(ask(source=source, options=options), "polarbear_read_trajectories", "source", source)
+            for source in sources
+        ]
+        return each[0] if len(each) == 1 else itertools.chain.from_iterable(each)
 
     def suite(self, name: str, /, **options: object) -> Suite:
         """Make the suite of a registered name."""
         result = self.manager.hook.polarbear_suite(name=name, options=options)
-        suite: Suite = self._known(result, "polarbear_suite", "suite", name)
-        return suite
+        return self._known(result, "polarbear_suite", "suite", name)
 
     def portfolio(self, name: str, /, **options: object) -> tuple[Algorithm, ...]:
         """Make the algorithms of a registered name."""
@@ -133,8 +139,7 @@ class Plugins:
     def executor(self, address: str, /, **options: object) -> Executor:
         """Connect to the executor at an address."""
         result = self.manager.hook.polarbear_executor(address=address, options=options)
-        executor: Executor = self._known(result, "polarbear_executor", "executor", address)
-        return executor
+        return self._known(result, "polarbear_executor", "executor", address)
 
     def _known(self, result: Any, hook: str, what: str, asked_for: object) -> Any:
         """Return the result of a first-result hook, or say who was asked and what they know."""
@@ -177,13 +182,20 @@ def load_plugins(entry_points: Iterable[importlib.metadata.EntryPoint] | None = 
     return plugins
 
 
-def read_trajectories(source: object, /, *, plugins: Plugins | None = None, **options: object) -> Iterable[Trajectory]:
+@functools.cache
+def installed_plugins() -> Plugins:
+    """Plugins of this process: loaded when they are first needed, and only then."""
+    return load_plugins()
+
+
+def read_trajectories(*sources: object, plugins: Plugins | None = None, **options: object) -> Iterable[Trajectory]:
     """Trajectories from a file, a folder, a data frame, a study: whatever an installed adapter reads.
 
     Parameters
     ----------
-    source
-        A path, a URL, a pandas DataFrame, an object that an adapter knows.
+    sources
+        A path, a URL, a pandas DataFrame, an object that an adapter knows.  Several are read by an adapter that takes
+        them together, or else each by itself.
     plugins
         Whom to ask; by default all that are installed.
     options
@@ -203,7 +215,7 @@ def read_trajectories(source: object, /, *, plugins: Plugins | None = None, **op
     >>> list(read_trajectories(frame))
     [Trajectory(algorithm='csa', instance='1', seed=0, 2 steps to 2.5 at time 5, watched until 5)]
     """
-    return (plugins or load_plugins()).read_trajectories(source, **options)
+    return (plugins or installed_plugins()).read_trajectories(*sources, **options)
 
 
 def _is_missing_file(path: str) -> bool:

@@ -7,17 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polarbear_plugins.checks import as_name
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.names import as_name
 from polarbear_plugins.options import Reader, read_options
 from polarbear_plugins.plugins.hookspecs import hookimpl
-from polarbear_plugins.problems.protocols import Algorithm, BoxProblem, Problem, SpaceProblem
-from polarbear_plugins.trajectories.charges import ChargedProblem, Charges, ObjectivesProblem
-from polarbear_plugins.trajectories.hypervolume import undominated_volume
-from polarbear_plugins.trajectories.recording import HorizonReached, Recorder, as_axis
+from polarbear_plugins.problems.protocols import (
+    Algorithm,
+    BoxProblem,
+    ChargedProblem,
+    ObjectivesProblem,
+    Problem,
+    SpaceProblem,
+)
+from polarbear_plugins.trajectories.recording import Charges, HorizonReached, Recorder, as_axis, undominated_volume
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["RandomSearch", "polarbear_portfolio"]
 
 _NUMBERS_AT_ONCE = 4096  # drawn in one call, which does not change them
 

@@ -13,23 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear_plugins.checks import FloatArray, as_array, as_number, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_array, as_number, as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.options import Reader, read_options, whole_number
 from polarbear_plugins.plugins.hookspecs import hookimpl
-from polarbear_plugins.problems.protocols import Algorithm, GivenProblem, Identity, Problem, Suite
+from polarbear_plugins.problems.given import GivenProblem
+from polarbear_plugins.problems.protocols import Algorithm, Identity, Problem, Suite
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = [
-    "SyntheticAlgorithm",
-    "SyntheticSuite",
-    "draw_log_ratings",
-    "pareto_set",
-    "polarbear_portfolio",
-    "polarbear_suite",
-    "synthetic_portfolio",
-    "utilities",
-]
 
 # Best values only fall: each timepoint lies this much below the one before, whatever the noise.
 _STEP = 1e4
@@ -105,15 +96,13 @@ def draw_log_ratings(algorithms: int, timepoints: int, seed: int) -> FloatArray:
     distance = math.sqrt(3) * np.abs(time[:, None] - time) / lengthscale
     kernel = (1 + distance) * np.exp(-distance) + 1e-9 * np.eye(timepoints)
     drawn = scale * np.linalg.cholesky(kernel) @ rng.standard_normal((timepoints, algorithms))
-    logs: FloatArray = drawn - np.log(np.exp(drawn).sum(axis=1, keepdims=True))
-    return logs
+    return drawn - np.log(np.exp(drawn).sum(axis=1, keepdims=True))
 
 
 def pareto_set(log_ratings: FloatArray) -> NDArray[np.bool_]:
     """Which algorithms nobody is better than at all timepoints: a flag for each column of ``log_ratings[t, i]``."""
     better = (log_ratings[:, :, None] > log_ratings[:, None, :]).all(axis=0)
-    kept: NDArray[np.bool_] = ~np.logical_or.reduce(better, axis=0)
-    return kept
+    return ~np.logical_or.reduce(better, axis=0)
 
 
 def synthetic_portfolio(
@@ -135,9 +124,7 @@ def synthetic_portfolio(
     >>> [algorithm.name for algorithm in synthetic_portfolio(3)]
     ['A', 'B', 'C']
     """
-    correlation = as_number(correlation, "correlation")
-    if not 0 <= correlation <= 1:
-        raise InvalidInputError(f"correlation: expected a number from 0 to 1, got {correlation:g}.")
+    correlation = as_number(correlation, "correlation", at_least=0, at_most=1)
     if log_ratings is None:
         count = as_whole_number(algorithms, "algorithms", at_least=2)
         steps = as_whole_number(timepoints, "timepoints", at_least=1)

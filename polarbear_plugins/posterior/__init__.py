@@ -1,1 +1,11 @@
-"""The posterior of the ratings, and who is better than whom under it."""
+"""The posterior of the ratings, and the relations between algorithms under it."""
+
+from polarbear_plugins.posterior.posterior import Diagnostics, Posterior
+from polarbear_plugins.posterior.relations import Relations, compare
+
+__all__ = [
+    "Diagnostics",
+    "Posterior",
+    "Relations",
+    "compare",
+]

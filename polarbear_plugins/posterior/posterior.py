@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import json
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, reason, short
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.display.frames import long_frame
 from polarbear_plugins.display.html import html_table, text
-from polarbear_plugins.errors import SourceError
+from polarbear_plugins.display.text import few_places
+from polarbear_plugins.errors import SourceError, short
 from polarbear_plugins.extras import require
-from polarbear_plugins.files import check_packed_arrays
-from polarbear_plugins.trajectories.timepoints import as_timepoints, few_places
+from polarbear_plugins.files import read_arrays, write_arrays
+from polarbear_plugins.trajectories.timepoints import as_timepoints
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Diagnostics", "Posterior", "read_arrays", "write_arrays"]
-
-Made = TypeVar("Made")
 
 _FORMAT = 1
-_START = 64  # bytes that tell what a file is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +92,7 @@ class Posterior:
     @property
     def ratings(self) -> FloatArray:
         """``ratings[draw, timepoint, algorithm]``: the probability of being best."""
-        ratings: FloatArray = np.exp(self.log_ratings)
-        return ratings
+        return np.exp(self.log_ratings)
 
     @property
     def draws(self) -> int:
@@ -226,49 +221,3 @@ def _checked(diagnostics: Diagnostics) -> Diagnostics:
     if not (are_numbers and all(isinstance(t, str) for t in texts) and isinstance(diagnostics.good, bool)):
         raise ValueError("the diagnostics are not those of a posterior")
     return diagnostics
-
-
-def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> Path:
-    """Write arrays to a file: whole or not at all."""
-    path = Path(path)
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    try:
-        with unfinished.open("wb") as file:
-            np.savez_compressed(file, **arrays)
-        unfinished.replace(path)
-    except OSError as problem:
-        unfinished.unlink(missing_ok=True)
-        raise SourceError(f"{path}: cannot be written ({problem.strerror or problem}).") from None
-    return path
-
-
-def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]], Made]) -> Made:
-    """Make something of the arrays in a file; whatever is wrong with them becomes an error that names the file."""
-    path = Path(path)
-    try:
-        with path.open("rb") as file:
-            start = file.read(_START)
-            if not start.lstrip().startswith(b"{"):
-                if not start.startswith(b"PK"):  # about other files numpy speaks of pickle
-                    raise ValueError("it is no .npz file")
-                with zipfile.ZipFile(file) as archive:
-                    check_packed_arrays(archive)
-                file.seek(0)
-                with np.load(file, allow_pickle=False) as arrays:
-                    return make(arrays)
-    except FileNotFoundError:
-        raise SourceError(f"{path}: there is no such file.") from None
-    except IsADirectoryError:
-        raise SourceError(
-            f"{path} is a folder, not {what}. If it holds data: polarbear analyze {path} --output result.npz, then "
-            "give that file."
-        ) from None
-    except SourceError as problem:
-        raise SourceError(f"{path.name}: {problem}") from None
-    # A damaged archive fails in many ways: zip, zlib, header, JSON, missing names.
-    except Exception as problem:
-        raise SourceError(f"{path.name} is not {what}, or is damaged: {reason(problem)}") from None
-    raise SourceError(
-        f"{path.name} is JSON, which tells what was found but holds no draws, and so is not {what}. Give the file that "
-        "--output (in Python, save()) wrote, or the journal of the race."
-    )

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.display.frames import pair_frame
 from polarbear_plugins.display.html import html_table, text
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.plackett_luce.likelihood import margin_of
 from polarbear_plugins.posterior.posterior import Posterior
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Relations", "compare"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -97,14 +96,11 @@ def compare(posterior: Posterior, epsilon: float = 0.05) -> Relations:
     epsilon
         Two algorithms are equivalent if each beats the other with a probability in [0.5 - epsilon, 0.5 + epsilon].
     """
-    epsilon = as_number(epsilon, "epsilon")
-    if not 0 <= epsilon < 0.5:
-        raise InvalidInputError(f"epsilon: expected a number from 0 to below 0.5, got {epsilon:g}.")
+    epsilon = as_number(epsilon, "epsilon", at_least=0, below=0.5)
     draws, timepoints, n = posterior.log_ratings.shape
     # An algorithm after the other: each is read many times.
     columns = np.ascontiguousarray(posterior.log_ratings.transpose(2, 0, 1))
-    # A win probability within epsilon of 1/2 is a difference of log-ratings within this.
-    width = math.log((0.5 + epsilon) / (0.5 - epsilon))
+    width = margin_of(epsilon)
     better = np.zeros((timepoints, n, n))
     equivalent = np.ones((timepoints, n, n))
     anytime = np.zeros((n, n)) if posterior.joint else None

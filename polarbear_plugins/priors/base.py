@@ -6,10 +6,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError
-
-__all__ = ["Numeric", "Prior", "TemporalPrior", "check_pair", "check_positive", "inverse_gamma", "log_normal"]
 
 # A numpy array, or a symbolic tensor when the module of functions is not numpy.
 Numeric: TypeAlias = Any

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.priors.base import Numeric, check_pair, log_normal
-
-__all__ = ["BSpline"]
 
 
 class BSpline:

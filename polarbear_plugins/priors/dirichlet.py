@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from polarbear_plugins.priors.base import check_positive
 
-__all__ = ["Dirichlet", "HierarchicalDirichlet"]
-
 
 class Dirichlet:
     """Ratings at each timepoint are Dirichlet(alpha, ..., alpha), independently of the other timepoints."""

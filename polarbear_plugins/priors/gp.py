@@ -7,11 +7,10 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.priors.base import Numeric, check_pair, check_positive, inverse_gamma, log_normal
-
-__all__ = ["GaussianProcess", "HilbertSpaceGaussianProcess", "Kernel", "SparseGaussianProcess"]
 
 Kernel: TypeAlias = Literal["matern32", "matern52", "se"]
 

@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.priors.base import Numeric, check_pair, check_positive, log_normal
-
-__all__ = ["RandomWalk"]
 
 
 class RandomWalk:

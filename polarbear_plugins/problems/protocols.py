@@ -6,37 +6,19 @@ is plain data, a problem may be neither small nor picklable.
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_name, as_whole_number
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.names import as_name
 from polarbear_plugins.problems.spaces import Configuration, ConfigurationSpace
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = [
-    "Algorithm",
-    "BoxProblem",
-    "FunctionAlgorithm",
-    "GivenProblem",
-    "GivenSuite",
-    "Identity",
-    "Problem",
-    "RunFunction",
-    "SampledSuite",
-    "SpaceProblem",
-    "Suite",
-    "as_portfolio",
-    "as_suite",
-    "cube",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,161 +157,42 @@ class Algorithm(Protocol):
         ...
 
 
-RunFunction: TypeAlias = Callable[[Any, float, int], Trajectory]
+@runtime_checkable
+class ChargedProblem(Problem, Protocol):
+    """A problem over a configuration space whose evaluations have fidelities and costs.
 
-
-@dataclass(frozen=True, slots=True)
-class GivenProblem:
-    """A user's own object as a problem; plain functions receive ``value`` itself."""
-
-    identity: Identity
-    value: object
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionAlgorithm:
-    """A plain function ``run(problem, horizon, seed)`` as an algorithm; labels the trajectory it returns."""
-
-    name: str
-    function: RunFunction
-
-    def run(self, problem: Problem, horizon: float, seed: int, /) -> Trajectory:
-        """Run the function on the problem, or on the user's object if the problem is one."""
-        trajectory = self.function(problem.value if isinstance(problem, GivenProblem) else problem, horizon, seed)
-        if not isinstance(trajectory, Trajectory):
-            raise InvalidInputError(f"{self.name!r} must return a Trajectory, got {type(trajectory).__name__}.")
-        return replace(trajectory, algorithm=self.name, instance=problem.identity.name, seed=seed)
-
-
-class GivenSuite:
-    """A list as a suite: its problems are drawn without replacement, in an order that the seed decides."""
-
-    def __init__(self, problems: Sequence[object], name: str = "given") -> None:
-        if not problems:
-            raise InvalidInputError("The list of problems is empty.")
-        self.name = name
-        self._problems: dict[str, Problem] = {}
-        for position, problem in enumerate(problems):
-            if isinstance(problem, Problem) and isinstance(problem.identity, Identity):
-                built: Problem = problem
-            else:
-                built = GivenProblem(_identity_of(problem, position), problem)
-            if built.identity.name in self._problems:
-                raise InvalidInputError(
-                    f"Two problems of the list are called {built.identity.name!r}; names must differ."
-                )
-            self._problems[built.identity.name] = built
-
-    def identities(self, seed: int, /) -> Iterator[Identity]:
-        """Draw each problem once."""
-        seed = as_whole_number(seed, "seed", at_least=0)
-        problems = list(self._problems.values())
-        for position in np.random.default_rng(seed).permutation(len(problems)):
-            yield problems[position].identity
-
-    def build(self, identity: Identity, /) -> Problem:
-        """Return the problem of that name."""
-        try:
-            return self._problems[identity.name]
-        except KeyError:
-            raise InvalidInputError(f"The list has no problem called {identity.name!r}.") from None
-
-
-class SampledSuite:
-    """A function that draws a problem from a random generator, as a suite without end."""
-
-    def __init__(self, sample: Callable[[np.random.Generator], object], name: str | None = None) -> None:
-        self.name = str(name or getattr(sample, "__name__", "sampled"))
-        self._sample = sample
-
-    def identities(self, seed: int, /) -> Iterator[Identity]:
-        """Draw problems for ever; each has a random stream of its own."""
-        seed = as_whole_number(seed, "seed", at_least=0)
-        for index in itertools.count():
-            yield Identity(f"{seed}-{index}", {"seed": seed, "index": index})
-
-    def build(self, identity: Identity, /) -> Problem:
-        """Call the function with the random stream of that identity."""
-        try:
-            stream = [
-                as_whole_number(identity.parameters[key], f"identity {identity.name!r}: {key}", at_least=0)
-                for key in ("seed", "index")
-            ]
-        except KeyError as missing:
-            raise InvalidInputError(f"identity {identity.name!r} has no {missing}; it was not drawn here.") from None
-        return GivenProblem(identity, self._sample(np.random.default_rng(stream)))
-
-
-def cube(dimension: int, low: float, high: float) -> tuple[FloatArray, FloatArray]:
-    """Give the bounds of a box with equal sides, read-only.
-
-    >>> cube(2, -5, 5)
-    (array([-5., -5.]), array([5., 5.]))
+    It is a :class:`~polarbear_plugins.problems.protocols.SpaceProblem` too: ``evaluate`` is the value at full fidelity.
     """
-    lower, upper = np.full(dimension, float(low)), np.full(dimension, float(high))
-    lower.flags.writeable = upper.flags.writeable = False
-    return lower, upper
+
+    @property
+    def space(self) -> ConfigurationSpace:
+        """Parameters and conditions."""
+        ...
+
+    @property
+    def least_fidelity(self) -> float:
+        """Smallest fidelity; the full one is 1.  It is 1 for a problem that has no other."""
+        ...
+
+    def measure(self, configuration: Configuration, fidelity: float = 1.0, /) -> tuple[float, float]:
+        """Value to be minimised, and the cost of this evaluation on the time axis of the problem."""
+        ...
 
 
-def as_suite(problems: Suite | Sequence[object] | Callable[[np.random.Generator], object]) -> Suite:
-    """Make a suite of a list of problems, of a function ``rng -> problem``, or leave a suite as it is.
+@runtime_checkable
+class ObjectivesProblem(Problem, Protocol):
+    """A problem over a configuration space with several objectives."""
 
-    >>> suite = as_suite(["easy.txt", "hard.txt"])
-    >>> [identity.name for identity in suite.identities(0)]
-    ['easy.txt', 'hard.txt']
-    >>> suite.build(Identity("hard.txt")).value
-    'hard.txt'
-    """
-    if isinstance(problems, Suite):
-        return problems
-    if isinstance(problems, Sequence) and not isinstance(problems, str | bytes):
-        return GivenSuite(problems)
-    if callable(problems):
-        return SampledSuite(problems)
-    raise InvalidInputError(
-        f"A suite is a registered name, a list of problems or a function rng -> problem; got {problems!r}."
-    )
+    @property
+    def space(self) -> ConfigurationSpace:
+        """Parameters and conditions."""
+        ...
 
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """Names of the objectives."""
+        ...
 
-def as_portfolio(algorithms: Mapping[str, RunFunction] | Iterable[Algorithm]) -> tuple[Algorithm, ...]:
-    """Make a portfolio of functions by name, or of a list of algorithms.
-
-    >>> def stand_still(problem, horizon, seed):
-    ...     return Trajectory(algorithm="?", instance="?", times=[1], best=[float(problem)], horizon=horizon)
-    >>> [algorithm] = as_portfolio({"lazy": stand_still})
-    >>> algorithm.run(as_suite([7]).build(Identity("7")), 10, 0)
-    Trajectory(algorithm='lazy', instance='7', seed=0, 1 steps to 7 at time 1, watched until 10)
-    """
-    if isinstance(algorithms, Mapping):
-        for name, function in algorithms.items():
-            if not callable(function):
-                raise InvalidInputError(f"The algorithm {name!r} must be a function run(problem, horizon, seed).")
-        portfolio: tuple[Algorithm, ...] = tuple(
-            FunctionAlgorithm(as_name(name, "name of an algorithm"), function) for name, function in algorithms.items()
-        )
-    else:
-        try:
-            portfolio = tuple(algorithms)
-        except TypeError:
-            raise InvalidInputError(
-                f"A portfolio is a registered name, functions by name or a list of algorithms; got {algorithms!r}."
-            ) from None
-        for algorithm in portfolio:
-            if not isinstance(algorithm, Algorithm):
-                raise InvalidInputError(
-                    f"{algorithm!r} is no algorithm: it needs a name and run(problem, horizon, seed). "
-                    "Plain functions are given by name: {'mine': run}."
-                )
-    names = [algorithm.name for algorithm in portfolio]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InvalidInputError(f"Two algorithms are called {', '.join(twice)}; names must differ.")
-    return portfolio
-
-
-def _identity_of(problem: object, position: int) -> Identity:
-    """Name a user's object: by itself if it is text or a whole number, by its ``name``, by its place otherwise."""
-    if isinstance(problem, str | int | np.integer) and not isinstance(problem, bool):
-        return Identity(as_name(problem, f"problems[{position}]"))
-    name = getattr(problem, "name", None)
-    return Identity(name if isinstance(name, str) and name else str(position))
+    def measure_objectives(self, configuration: Configuration, /) -> tuple[tuple[float, ...], float]:
+        """Values to be minimised, scaled such that 0 and 1 are the bounds of each; and the cost of this evaluation."""
+        ...

@@ -13,8 +13,6 @@ import numpy as np
 from polarbear_plugins.checks import as_number, as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 
-__all__ = ["Categorical", "Condition", "Configuration", "ConfigurationSpace", "Float", "Integer", "Parameter", "Value"]
-
 Value: TypeAlias = bool | int | float | str
 Configuration: TypeAlias = Mapping[str, Value]
 

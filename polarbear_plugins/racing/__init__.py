@@ -1,1 +1,29 @@
 """The race: its settings, its rules and its result.  Nothing here runs an algorithm."""
+
+from polarbear_plugins.racing.analysis import analyze
+from polarbear_plugins.racing.asynchronous import AsynchronousRace, Standing
+from polarbear_plugins.racing.forecast import Forecast
+from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.racing.rules import decide, enter, observe, plan
+from polarbear_plugins.racing.settings import RaceSettings
+from polarbear_plugins.racing.state import Elimination, Failure, Order, Plan, RaceState, Round, start_race
+
+__all__ = [
+    "AsynchronousRace",
+    "Elimination",
+    "Failure",
+    "Forecast",
+    "Order",
+    "Plan",
+    "RaceResult",
+    "RaceSettings",
+    "RaceState",
+    "Round",
+    "Standing",
+    "analyze",
+    "decide",
+    "enter",
+    "observe",
+    "plan",
+    "start_race",
+]

@@ -1,37 +1,34 @@
 """A race whose runs are started by others, one at a time, and end in any order.
 
-Who asks hands over everything that is known, and gets back where the race stands: the same data give the same answer in
-every process.  Nothing is kept but a cache.
+The caller hands over everything known, and gets back where the race stands: the same data give the same answer in every
+process.  Nothing is kept but a cache.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.posterior.posterior import Posterior
-from polarbear_plugins.racing.result import check_inference, infer
+from polarbear_plugins.racing.analysis import check_inference, infer
 from polarbear_plugins.racing.rules import decide, enter, plan
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import Order, RaceState, StopReason, start_race
-from polarbear_plugins.rankings.table import RankingTable
+from polarbear_plugins.rankings.stream import rank_cells
 from polarbear_plugins.trajectories.timepoints import as_timepoints
-
-__all__ = ["AsynchronousRace", "Cells", "Progress", "table_of"]
 
 # For each algorithm and instance the finished runs: the best value at each timepoint, minimised.
 Cells = Mapping[tuple[str, str], Sequence[FloatArray]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Progress:
+class Standing:
     """Where a race stands.
 
     Attributes
@@ -78,9 +75,9 @@ class AsynchronousRace:
     Examples
     --------
     >>> race = AsynchronousRace(RaceSettings(seed=1, batch_size=1, batch_min=1), [1.0])
-    >>> race.progress({}, ["f1", "f2"], {1: ["a", "b"]}).orders
+    >>> race.standing({}, ["f1", "f2"], {1: ["a", "b"]}).orders
     (Order(algorithm='a', instance=0, until=1.0), Order(algorithm='b', instance=0, until=1.0))
-    >>> race.progress({("b", "f1"): [np.array([3.0])]}, ["f1", "f2"], {1: ["a", "b"]}).orders
+    >>> race.standing({("b", "f1"): [np.array([3.0])]}, ["f1", "f2"], {1: ["a", "b"]}).orders
     (Order(algorithm='a', instance=0, until=1.0),)
     """
 
@@ -93,7 +90,7 @@ class AsynchronousRace:
         self.room = room
         self._decided: dict[bytes, tuple[RaceState, Posterior]] = {}
 
-    def progress(self, cells: Cells, instances: Sequence[str], entrants: Mapping[int, Sequence[str]]) -> Progress:
+    def standing(self, cells: Cells, instances: Sequence[str], entrants: Mapping[int, Sequence[str]]) -> Standing:
         """Tell where the race stands.
 
         Parameters
@@ -113,17 +110,17 @@ class AsynchronousRace:
             state = self._entered(state, entrants.get(number, ()))
             if state is None:
                 here = len(entrants.get(1, ()))
-                return Progress(round=1, state=None, posterior=None, newcomers=max((self.room or 2) - here, 2 - here))
+                return Standing(round=1, state=None, posterior=None, newcomers=max((self.room or 2) - here, 2 - here))
             planned = plan(state, len(instances))
             settled = planned.over in ("resolved", "instances")
             if planned.over and (self.room is None or not settled):
-                return Progress(round=number, state=state, posterior=posterior, over=planned.over)
+                return Standing(round=number, state=state, posterior=posterior, over=planned.over)
             wanted = 0 if self.room is None else max(self.room - len(state.pareto_set), int(settled))
             if wanted > 0 and not self._catching_up(state, planned.orders):
-                return Progress(round=number, state=state, posterior=posterior, newcomers=wanted)
+                return Standing(round=number, state=state, posterior=posterior, newcomers=wanted)
             missing = tuple(o for o in planned.orders if not cells.get((o.algorithm, instances[o.instance])))
             if missing:
-                return Progress(round=number, state=state, posterior=posterior, orders=missing)
+                return Standing(round=number, state=state, posterior=posterior, orders=missing)
             done = [(order.algorithm, instances[order.instance]) for order in planned.orders]
             asked |= dict.fromkeys(done)
             key = _digest(key, entrants.get(number, ()), {cell: cells[cell] for cell in done})
@@ -151,13 +148,13 @@ class AsynchronousRace:
     ) -> tuple[RaceState, Posterior]:
         last = max(instances.index(instance) for _, instance in asked)
         drawn = instances[: last + 1]
+        once = {cell: cells[cell][:1] for cell in asked}
         observed = replace(
-            state,
-            table=table_of(state.algorithms, self.timepoints, cells, asked, drawn, repeat=False),
-            cost=state.cost + cost,
+            state, table=rank_cells(state.algorithms, self.timepoints, once, drawn), cost=state.cost + cost
         )
-        repeated = table_of(state.algorithms, self.timepoints, cells, asked, drawn)
-        posterior = infer(replace(observed, table=repeated), len(state.rounds) + 1)
+        every = {cell: cells[cell] for cell in asked}
+        repeated = replace(observed, table=rank_cells(state.algorithms, self.timepoints, every, drawn))
+        posterior = infer(repeated, len(state.rounds) + 1)
         return decide(observed, posterior), posterior
 
 
@@ -170,37 +167,3 @@ def _digest(before: bytes, names: Sequence[str], runs: Mapping[tuple[str, str], 
         for run in values:
             digest.update(run.tobytes())
     return digest.digest()
-
-
-def table_of(
-    algorithms: Sequence[str],
-    timepoints: FloatArray,
-    cells: Cells,
-    asked: Collection[tuple[str, str]] | Callable[[tuple[str, str]], bool],
-    instances: Sequence[str],
-    *,
-    repeat: bool = True,
-) -> RankingTable:
-    """Rank the finished runs of the cells that were asked for, instance after instance.
-
-    Several runs of an algorithm on an instance are repetitions that share the weight of the instance; without
-    ``repeat`` only the first counts.
-    """
-    rows: list[FloatArray] = []
-    names: list[str] = []
-    for instance in instances:
-        runs = [
-            list(cells.get((name, instance), ()))
-            if (asked((name, instance)) if callable(asked) else (name, instance) in asked)
-            else []
-            for name in algorithms
-        ]
-        for repetition in range(max(map(len, runs)) if repeat else 1):
-            row = np.full((timepoints.size, len(algorithms)), np.nan)
-            for column, values in enumerate(runs):
-                if values:
-                    row[:, column] = values[repetition % len(values)]
-            rows.append(row)
-            names.append(instance)
-    table = RankingTable(algorithms, timepoints)
-    return table.extended(np.stack(rows), names) if rows else table

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.checks import FloatArray, as_whole_number
+from polarbear_plugins.arrays import BoolArray, FloatArray
+from polarbear_plugins.checks import as_number, as_whole_number
 from polarbear_plugins.display.frames import long_frame
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.plackett_luce.likelihood import margin_of
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.rules import next_batch
-from polarbear_plugins.racing.state import BoolArray, RaceState
+from polarbear_plugins.racing.state import RaceState
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Outlook", "outlook"]
 
 _FARTHEST = 100  # a race that needs more times the instances there are is not followed to its end
 _FINEST = 0.02  # growth between two looks, at least: a long race is not followed round by round
@@ -31,7 +31,7 @@ _DRAWS = 400  # enough for the probability of dominance at all timepoints at onc
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Outlook:
+class Forecast:
     """How many more instances, and how much more cost, would settle every pair, in simulations of the race.
 
     Attributes
@@ -66,8 +66,7 @@ class Outlook:
 
     def quantile(self, share: float, *, cost: bool = False) -> int | None:
         """Instances, or cost, that this share of the simulations does not exceed."""
-        if not 0 <= share <= 1:
-            raise InvalidInputError(f"quantile: expected a share from 0 to 1, got {share!r}.")
+        share = as_number(share, "quantile", at_least=0, at_most=1)
         count = float(np.quantile(self.costs if cost else self.instances, share, method="higher"))
         return math.ceil(count) if math.isfinite(count) else None
 
@@ -94,10 +93,10 @@ class Outlook:
         return f"about {self.median:,} more instances (80 % interval {self.low:,} to {most})"
 
     def __repr__(self) -> str:
-        return f"Outlook({self}, {self.instances.size} simulations)"
+        return f"Forecast({self}, {self.instances.size} simulations)"
 
 
-def outlook(state: RaceState, posterior: Posterior, simulations: int | None = None, seed: int = 0) -> Outlook:
+def forecast(state: RaceState, posterior: Posterior, simulations: int | None = None, seed: int = 0) -> Forecast:
     """Simulate how a race goes on until every open pair is settled.
 
     Each simulation takes a draw of the posterior for the truth.  With every batch of instances the posterior moves
@@ -120,7 +119,7 @@ def outlook(state: RaceState, posterior: Posterior, simulations: int | None = No
     )
     rng = np.random.default_rng(as_whole_number(seed, "seed", at_least=0))
     if len(inside) < 2:
-        return Outlook(np.zeros(count), np.zeros(count))
+        return Forecast(np.zeros(count), np.zeros(count))
     return _Simulations(state, posterior, inside, count, rng).run()
 
 
@@ -138,7 +137,7 @@ class _Simulations:
             (pair[:, None] == algorithms).astype(np.float32) for pair in (self._one, self._other)
         )
         logs = posterior.log_ratings[:, :, inside]
-        values = state.table.values[:, :, inside]  # noqa: PD011 - no data frame
+        values = state.table.values[:, :, inside]
         weights, seen = state.table.weights, ~np.isnan(state.table.values)
         both = seen[:, :, inside][:, :, self._one] & seen[:, :, inside][:, :, self._other]
         self._drawn = float(weights.sum())
@@ -155,7 +154,7 @@ class _Simulations:
         # For alpha = 1 nothing would ever be sure; the forecast is for what 4,000 draws can tell.
         self._alpha = min(state.settings.alpha, 1 - 1 / 4000)
         self._z = NormalDist().inv_cdf(self._alpha)
-        self._width = math.log((0.5 + state.settings.epsilon) / (0.5 - state.settings.epsilon))
+        self._width = margin_of(state.settings.epsilon)
         self._truth = self._mean + self._deviations(count)
         self._noise, self._more = np.zeros_like(self._truth), np.zeros_like(self._truth)
         resolved = state.resolved[:, inside][:, :, inside][:, self._one, self._other]
@@ -164,7 +163,7 @@ class _Simulations:
         self._batch = np.full(count, state.batch)
         self._instances, self._cost = np.zeros(count), np.zeros(count)
 
-    def run(self) -> Outlook:
+    def run(self) -> Forecast:
         limit = _FARTHEST * self._drawn
         going = np.flatnonzero(~self._resolved.all(axis=(1, 2)))
         while going.size:
@@ -174,7 +173,7 @@ class _Simulations:
             lost = going[self._instances[going] > limit]
             self._instances[lost] = self._cost[lost] = np.inf
             going = np.setdiff1d(going, lost)
-        return Outlook(self._instances, self._cost)
+        return Forecast(self._instances, self._cost)
 
     def _observe(self, going: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """Run a batch; returns mean and spread of the posterior after it."""
@@ -256,8 +255,7 @@ def _variance(algorithms: FloatArray) -> FloatArray:
     from scipy.special import digamma
 
     harmonic = digamma(algorithms + 1) + np.euler_gamma
-    variance: FloatArray = 2 * (algorithms - 1) / (algorithms - harmonic)
-    return variance
+    return 2 * (algorithms - 1) / (algorithms - harmonic)
 
 
 def _mean_size(seen: BoolArray, weights: FloatArray) -> FloatArray:
@@ -280,13 +278,11 @@ def _correlation(signs: FloatArray) -> FloatArray:
     roots, vectors = np.linalg.eigh(correlation)  # gaps in the data may leave it a little off a correlation
     repaired = (vectors * np.maximum(roots, 1e-6)) @ vectors.T
     scale = np.sqrt(np.diag(repaired))
-    result: FloatArray = repaired / scale[:, None] / scale
-    return result
+    return repaired / scale[:, None] / scale
 
 
 def _roots(deviations: FloatArray) -> FloatArray:
     """Square root of the covariance at each timepoint, from ``deviations[draw, timepoint, algorithm]``."""
     covariance = np.einsum("sti,stj->tij", deviations, deviations) / len(deviations)
     values, vectors = np.linalg.eigh(covariance)
-    roots: FloatArray = np.einsum("tik,tk,tjk->tij", vectors, np.sqrt(np.maximum(values, 0.0)), vectors)
-    return roots
+    return np.einsum("tik,tk,tjk->tij", vectors, np.sqrt(np.maximum(values, 0.0)), vectors)

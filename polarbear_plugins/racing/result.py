@@ -5,46 +5,42 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_number, parse_json, short
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.display.html import text
-from polarbear_plugins.environment import installed_versions
-from polarbear_plugins.errors import InvalidInputError, SourceError
-from polarbear_plugins.inference.fitting import find_engine, fit, make_prior
-from polarbear_plugins.posterior.posterior import Posterior, read_arrays, write_arrays
+from polarbear_plugins.errors import InvalidInputError, SourceError, short
+from polarbear_plugins.files import parse_json, read_arrays, write_arrays
+from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.posterior.relations import Relations, compare
-from polarbear_plugins.priors import TemporalPrior
 from polarbear_plugins.problems.protocols import Identity
-from polarbear_plugins.racing.forecast import Outlook, outlook
-from polarbear_plugins.racing.records import check_about, check_rounds, round_from_json
+from polarbear_plugins.racing.forecast import Forecast, forecast
 from polarbear_plugins.racing.result_tables import ResultTable, table_of_result
-from polarbear_plugins.racing.rules import decide
-from polarbear_plugins.racing.settings import RaceSettings, derived_seed
-from polarbear_plugins.racing.state import Elimination, RaceState, Round, StopReason, start_race
+from polarbear_plugins.racing.settings import RaceSettings
+from polarbear_plugins.racing.state import (
+    Elimination,
+    Failure,
+    RaceState,
+    Round,
+    StopReason,
+    check_about,
+    check_rounds,
+    round_from_json,
+)
 from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Failure", "RaceResult", "analyze", "check_inference", "infer"]
 
 _FORMAT = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A run that failed for good and counts as having found nothing."""
-
-    algorithm: str
-    instance: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -141,9 +137,9 @@ class RaceResult:
         """What it costs to run every algorithm until the last timepoint on as many instances."""
         return self.state.full_cost
 
-    def outlook(self, simulations: int | None = None, seed: int = 0) -> Outlook:
+    def forecast(self, simulations: int | None = None, seed: int = 0) -> Forecast:
         """Forecast how many more instances would likely settle the open pairs, by simulating how the race goes on."""
-        return outlook(self.state, self.posterior, simulations, seed)
+        return forecast(self.state, self.posterior, simulations, seed)
 
     def enter(self, algorithm: Any, **options: Any) -> RaceResult:
         """Let a newcomer in and race on: it catches up on the instances drawn so far first.
@@ -160,14 +156,13 @@ class RaceResult:
                 "Only the result of a race can be entered: this one was loaded from a file or analyzed. "
                 "resume() a journal first."
             )
-        entered: RaceResult = self.reopen(algorithm, **options)
-        return entered
+        return self.reopen(algorithm, **options)
 
     def trajectories(self) -> Iterator[Trajectory]:
         """Give the runs again, as far as they are known: their best values at the timepoints."""
         table, grid = self.state.table, self.timepoints
         names = table.instances
-        values: FloatArray = table.values  # noqa: PD011 - no data frame
+        values: FloatArray = table.values
         for row, (instance, repetition) in enumerate(zip(table.instance_index, table.repetition_index, strict=True)):
             for column, algorithm in enumerate(self.algorithms):
                 best = values[row, :, column]
@@ -270,8 +265,7 @@ class RaceResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything but the draws as JSON data."""
-        data: dict[str, Any] = json.loads(self.to_json())
-        return data
+        return json.loads(self.to_json())
 
     def save(self, path: str | Path) -> Path:
         """Write the result, draws included, to a file (numpy's ``.npz``, without pickle); returns its path."""
@@ -328,49 +322,6 @@ class RaceResult:
         )
 
 
-def infer(state: RaceState, number: int) -> Posterior:
-    """Posterior in the round of that number; depends on the data, the settings and the number alone."""
-    settings = state.settings
-    if settings.seed is None:
-        raise InvalidInputError("infer: the settings need a seed.")
-    return fit(
-        state.table,
-        settings.prior,
-        settings.engine,
-        settings.draws,
-        derived_seed(settings.seed, "inference", number),
-        settings.dependence,
-        engine_options=settings.engine_options,
-        **settings.prior_options,
-    )
-
-
-def analyze(
-    table: RankingTable, settings: RaceSettings | None = None, about: Mapping[str, Any] | None = None
-) -> RaceResult:
-    """Treat existing data as a race that has run: posterior, relations, Pareto set and what is still open.
-
-    Examples
-    --------
-    >>> table = RankingTable.from_values([[[1.0, 2.0]]] * 20, algorithms=["csa", "msr"], timepoints=[10])
-    >>> analyze(table, RaceSettings(seed=1)).pareto_set
-    ('csa',)
-    """
-    settings = settings or RaceSettings()
-    if settings.seed is None:
-        settings = replace(settings, seed=0)
-    check_inference(settings)
-    empty = start_race(table.algorithms, table.timepoints, settings)
-    watched = (~np.isnan(table.values)).sum(axis=1)
-    cost = float(np.concatenate(([0.0], table.timepoints))[watched].sum())
-    state = replace(empty, table=table, cost=cost)
-    posterior = infer(state, 1)
-    made_with = {"version": version("polarbear-plugins"), "versions": installed_versions(settings.engine)}
-    return RaceResult(
-        state=decide(state, posterior), stopped="analyzed", _posterior=posterior, about={**made_with, **(about or {})}
-    )
-
-
 def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
     data = parse_json(str(arrays["result"]))
     if data["format"] != _FORMAT:
@@ -411,14 +362,3 @@ def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
         about=data["about"],
         identities=tuple(Identity.from_json(text) for text in data["identities"]),
     )
-
-
-def check_inference(settings: RaceSettings) -> None:
-    """Refuse unknown priors, and joint elimination without a joint posterior, before anything has run."""
-    prior = make_prior(settings.prior, settings.prior_options)
-    if settings.elimination == "joint" and not isinstance(prior, TemporalPrior):
-        raise InvalidInputError(
-            f'elimination="joint" needs a joint posterior over time, and prior {prior.name!r} has none. Use a temporal '
-            'prior (bspline, hsgp, gp, sparse-gp, random-walk) or elimination="pointwise".'
-        )
-    find_engine(settings.engine)

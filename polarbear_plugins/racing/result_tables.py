@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from polarbear_plugins.checks import as_choice
 from polarbear_plugins.display.frames import categories
-from polarbear_plugins.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from polarbear_plugins.racing.result import RaceResult
 
-__all__ = ["ResultTable", "table_of_result"]
 
 ResultTable: TypeAlias = Literal["algorithms", "rounds", "eliminations", "rivals", "open_pairs", "failures"]
 
@@ -30,10 +29,7 @@ def table_of_result(result: RaceResult, what: ResultTable) -> pd.DataFrame:
         "open_pairs": _open_pairs,
         "failures": _failures,
     }
-    if what not in makers:
-        known = ", ".join(f'"{name}"' for name in get_args(ResultTable))
-        raise InvalidInputError(f"to_pandas: expected one of {known}, got {what!r}.")
-    return makers[what](result)
+    return makers[as_choice(what, ResultTable, "to_pandas")](result)
 
 
 def _algorithms(result: RaceResult) -> pd.DataFrame:

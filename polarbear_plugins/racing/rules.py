@@ -13,16 +13,15 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.checks import FloatArray, as_name
+from polarbear_plugins.arrays import BoolArray, FloatArray
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.names import as_name
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.posterior.relations import Relations, compare
 from polarbear_plugins.racing.settings import RaceSettings
-from polarbear_plugins.racing.state import BoolArray, Elimination, Order, Plan, RaceState, Round
+from polarbear_plugins.racing.state import Elimination, Order, Plan, RaceState, Round
 from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
-
-__all__ = ["crossing", "decide", "dominance", "enter", "next_batch", "observe", "plan", "settled"]
 
 # A posterior that is not good enough decides nothing; after so many in a row more data will not mend it.
 _POOR_ROUNDS = 5

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from polarbear_plugins.checks import as_number, as_whole_number, reason, short
-from polarbear_plugins.errors import InvalidInputError
-
-__all__ = ["MOST_INSTANCES", "EliminationMode", "RaceSettings", "ResolutionMode", "derived_seed"]
+from polarbear_plugins.checks import Check, as_choice, as_number, as_whole_number, check_fields, optional
+from polarbear_plugins.errors import InvalidInputError, reason
 
 EliminationMode = Literal["pointwise", "joint"]
 ResolutionMode = Literal["strict", "crossing"]
@@ -20,6 +18,20 @@ ResolutionMode = Literal["strict", "crossing"]
 # What a damaged file may ask for must fit into the memory.
 MOST_INSTANCES = 1_000_000
 _MOST_DRAWS = 1_000_000
+
+_CONSTRAINTS: dict[str, Check] = {
+    "alpha": partial(as_number, above=0.5, at_most=1),
+    "epsilon": partial(as_number, at_least=0, below=0.5),
+    "elimination": lambda value, what: as_choice(value, EliminationMode, what),
+    "resolution": lambda value, what: as_choice(value, ResolutionMode, what),
+    "draws": partial(as_whole_number, at_least=100, at_most=_MOST_DRAWS),
+    "batch_size": partial(as_whole_number, at_least=1, at_most=MOST_INSTANCES),
+    "batch_min": partial(as_whole_number, at_least=1, at_most=MOST_INSTANCES),
+    "batch_max": partial(as_whole_number, at_least=1, at_most=MOST_INSTANCES),
+    "max_rounds": optional(partial(as_whole_number, at_least=1)),
+    "max_cost": optional(partial(as_number, above=0)),
+    "seed": optional(partial(as_whole_number, at_least=0)),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,32 +83,9 @@ class RaceSettings:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        alpha, epsilon = as_number(self.alpha, "alpha"), as_number(self.epsilon, "epsilon")
-        if not 0.5 < alpha <= 1:
-            raise InvalidInputError(f"alpha: expected a probability above 0.5 and up to 1, got {alpha:g}.")
-        if not 0 <= epsilon < 0.5:
-            raise InvalidInputError(f"epsilon: expected a number from 0 to below 0.5, got {epsilon:g}.")
-        for name, kinds in (("elimination", EliminationMode), ("resolution", ResolutionMode)):
-            if getattr(self, name) not in get_args(kinds):
-                known = " or ".join(f'"{kind}"' for kind in get_args(kinds))
-                raise InvalidInputError(f"{name}: expected {known}, got {getattr(self, name)!r}.")
-        for name in ("batch_size", "batch_min", "batch_max"):
-            as_whole_number(getattr(self, name), name, at_least=1)
-            if getattr(self, name) > MOST_INSTANCES:
-                raise InvalidInputError(
-                    f"{name}: expected at most {MOST_INSTANCES:,}, got {short(getattr(self, name))}."
-                )
+        check_fields(self, _CONSTRAINTS)
         if self.batch_min > self.batch_max:
             raise InvalidInputError(f"batch_min ({self.batch_min}) lies above batch_max ({self.batch_max}).")
-        as_whole_number(self.draws, "draws", at_least=100)
-        if self.draws > _MOST_DRAWS:
-            raise InvalidInputError(f"draws: expected at most {_MOST_DRAWS:,}, got {short(self.draws)}.")
-        if self.max_rounds is not None:
-            as_whole_number(self.max_rounds, "max_rounds", at_least=1)
-        if self.max_cost is not None and as_number(self.max_cost, "max_cost") <= 0:
-            raise InvalidInputError(f"max_cost: expected a positive number, got {self.max_cost:g}.")
-        if self.seed is not None:
-            as_whole_number(self.seed, "seed", at_least=0)
         for name in ("prior_options", "engine_options"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
@@ -134,13 +123,3 @@ class RaceSettings:
 
 def _rebuilt(data: dict[str, Any]) -> RaceSettings:
     return RaceSettings(**data)
-
-
-def derived_seed(seed: int, *path: str | int) -> int:
-    """Seed for one purpose, from the seed of the race; below 2^31, which every library accepts.
-
-    >>> derived_seed(7, "run", "csa", "f1") == derived_seed(7, "run", "csa", "f1")
-    True
-    """
-    text = json.dumps([seed, *path])
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
-from polarbear_plugins.checks import FloatArray
-
-__all__ = ["RankArray", "ranks_of"]
-
-RankArray: TypeAlias = NDArray[np.int16]
+from polarbear_plugins.arrays import FloatArray, RankArray
 
 # Counting who is better needs n^2 vector operations and no sort; measured, sorting wins from about here on.
 _COUNTING_UP_TO = 18

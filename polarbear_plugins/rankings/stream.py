@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.names import natural_key
 from polarbear_plugins.rankings.table import RankingTable, Repetitions, as_algorithms, check_comparable
+from polarbear_plugins.trajectories.runs import check_trajectory
 from polarbear_plugins.trajectories.timepoints import as_timepoints, log_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
-
-__all__ = ["RankingStream", "check_trajectory", "default_timepoints", "natural_key", "rank", "stream_rankings"]
 
 # What is kept of the runs on one instance: algorithm -> seed -> best value at each timepoint.
 InstanceRuns: TypeAlias = dict[str, dict[int, FloatArray]]
@@ -185,6 +185,20 @@ def stream_rankings(
     return itertools.chain((block for block in blocks if block is not None), stream.finish())
 
 
+def rank_cells(
+    algorithms: Sequence[str],
+    timepoints: ArrayLike,
+    cells: Mapping[tuple[str, str], Sequence[FloatArray]],
+    instances: Iterable[str],
+) -> RankingTable:
+    """Rank runs whose values at the timepoints are known: ``cells[algorithm, instance]`` are those of each run.
+
+    Several runs of an algorithm on an instance are repetitions that share the weight of the instance.
+    """
+    by_instance = {instance: {name: cells.get((name, instance), ()) for name in algorithms} for instance in instances}
+    return _append_paired(RankingTable(algorithms, timepoints), by_instance)
+
+
 def default_timepoints(trajectories: Iterable[Trajectory], count: int = 50) -> FloatArray:
     """Log-spaced timepoints over the time in which every algorithm has values on some instance.
 
@@ -225,34 +239,12 @@ def default_timepoints(trajectories: Iterable[Trajectory], count: int = 50) -> F
     return log_timepoints(start, stop, count)
 
 
-def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key under which numbers inside names count as numbers.
-
-    >>> sorted(["f10", "f2", "f1"], key=natural_key)
-    ['f1', 'f2', 'f10']
-    """
-    # Digits compare by their number and then as text: no name is too long to be an int.
-    parts = re.findall(r"[0-9]+|[^0-9]+", name)
-    key = [(0, len(part.lstrip("0")), part.lstrip("0")) if part[0] in "0123456789" else (1, 0, part) for part in parts]
-    return (*key, (-1, 0, name))
-
-
 def _chosen(trajectories: Iterable[Trajectory], wanted: Sequence[str] | None, given: set[str]) -> Iterator[Trajectory]:
     """Pass on the runs of the wanted algorithms, and note in ``given`` of which ones there are any."""
     for trajectory in trajectories:
         given.add(check_trajectory(trajectory).algorithm)
         if wanted is None or trajectory.algorithm in wanted:
             yield trajectory
-
-
-def check_trajectory(trajectory: Trajectory) -> Trajectory:
-    """Refuse what is no trajectory."""
-    if not isinstance(trajectory, Trajectory):
-        raise InvalidInputError(
-            f"Expected Trajectory objects, got {type(trajectory).__name__}. "
-            "polarbear_plugins.read_trajectories turns files and data frames into them."
-        )
-    return trajectory
 
 
 def _first_value(trajectory: Trajectory) -> float:
@@ -272,17 +264,25 @@ def _keep(runs: InstanceRuns, trajectory: Trajectory, grid: FloatArray) -> None:
 
 
 def _append_instances(table: RankingTable, instances: Mapping[str, InstanceRuns]) -> RankingTable:
-    """Pair the runs of each instance into rows, in the order of their seeds, and append them."""
-    sizes = [max(len(seeds) for seeds in runs.values()) for runs in instances.values()]
+    """Append the runs of each instance, in the order of their seeds."""
+    in_order = {
+        instance: {algorithm: [seeds[seed] for seed in sorted(seeds)] for algorithm, seeds in runs.items()}
+        for instance, runs in instances.items()
+    }
+    return _append_paired(table, in_order)
+
+
+def _append_paired(table: RankingTable, instances: Mapping[str, Mapping[str, Sequence[FloatArray]]]) -> RankingTable:
+    """Pair the runs of each instance into rows, and append them; an instance without any run gets an empty row."""
+    sizes = [max((len(runs) for runs in each.values()), default=0) or 1 for each in instances.values()]
     values = np.full((sum(sizes), table.timepoints.size, len(table.algorithms)), np.nan)
     start = 0
-    for size, runs in zip(sizes, instances.values(), strict=True):
+    for size, each in zip(sizes, instances.values(), strict=True):
         for column, algorithm in enumerate(table.algorithms):
-            seeds = runs.get(algorithm, {})
-            ordered = [seeds[seed] for seed in sorted(seeds)]
-            again = size if table.repetitions == "weight" and ordered else len(ordered)
-            for row in range(again):
-                values[start + row, :, column] = ordered[row % len(ordered)]
+            runs = each.get(algorithm, ())
+            rows = size if table.repetitions == "weight" and runs else len(runs)
+            for row in range(rows):
+                values[start + row, :, column] = runs[row % len(runs)]
         start += size
     names = [name for name, size in zip(instances, sizes, strict=True) for _ in range(size)]
     return table.extended(values, names)

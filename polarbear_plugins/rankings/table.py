@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear_plugins.checks import FloatArray, as_array, as_name, as_number
+from polarbear_plugins.arrays import FloatArray, RankArray
+from polarbear_plugins.checks import as_array, as_choice, as_number
 from polarbear_plugins.display.frames import categories, long_frame
 from polarbear_plugins.display.html import html_table, text
+from polarbear_plugins.display.text import few_places
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.rankings.ranks import RankArray, ranks_of
-from polarbear_plugins.trajectories.timepoints import as_timepoints, few_places
+from polarbear_plugins.names import as_name, distinct_names
+from polarbear_plugins.rankings.ranks import ranks_of
+from polarbear_plugins.trajectories.timepoints import as_timepoints
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RankingTable", "Repetitions", "as_algorithms", "check_comparable"]
 
 Repetitions: TypeAlias = Literal["weight", "independent"]
 Array = TypeVar("Array", bound=NDArray[np.generic])
@@ -58,7 +60,7 @@ class RankingTable:
         """Make a table without rows, to be appended to."""
         self.algorithms = as_algorithms(algorithms)
         self.timepoints = as_timepoints(timepoints)
-        self.repetitions = _as_repetitions(repetitions)
+        self.repetitions = as_choice(repetitions, Repetitions, "repetitions")
         self.tolerance = as_number(tolerance, "tolerance")
         if self.tolerance < 0:
             raise InvalidInputError(f"tolerance: must not be negative, got {self.tolerance:g}.")
@@ -167,7 +169,7 @@ class RankingTable:
     @property
     def values(self) -> FloatArray:
         """``values[row, timepoint, algorithm]``: best value so far, minimised; ``nan`` where not observed."""
-        return _frozen(self._store.values[: self._rows])  # noqa: PD011 - no data frame
+        return _frozen(self._store.values[: self._rows])
 
     @property
     def ranks(self) -> RankArray:
@@ -201,8 +203,7 @@ class RankingTable:
         given = self._store.weights[: self._rows]
         if self.repetitions == "independent":
             return _frozen(given)
-        shared: FloatArray = given / np.bincount(self.instance_index, minlength=1)[self.instance_index]
-        return shared
+        return given / np.bincount(self.instance_index, minlength=1)[self.instance_index]
 
     def __len__(self) -> int:
         """Count the rows: instances times repetitions."""
@@ -334,22 +335,14 @@ def as_algorithms(algorithms: Sequence[str]) -> tuple[str, ...]:
     """Check the names of the algorithms to compare: at least two, no two the same."""
     if isinstance(algorithms, str) or not isinstance(algorithms, Iterable):
         raise InvalidInputError(f"algorithms: expected a list of names, got {algorithms!r}.")
-    names = tuple(as_name(name, f"algorithms[{place}]") for place, name in enumerate(algorithms))
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise InvalidInputError(f"algorithms: {', '.join(twice)} named more than once.")
+    given = (as_name(name, f"algorithms[{place}]") for place, name in enumerate(algorithms))
+    names = distinct_names(given, "algorithms")
     if len(names) < 2:
         raise InvalidInputError(
             f"A ranking needs at least two algorithms, got {f'only {names[0]!r}' if names else 'none'}. "
             "Add the runs of another algorithm on the same instances."
         )
     return names
-
-
-def _as_repetitions(repetitions: str) -> Repetitions:
-    if str(repetitions) not in get_args(Repetitions):
-        raise InvalidInputError(f'repetitions: expected "weight" or "independent", got {repetitions!r}.')
-    return repetitions  # type: ignore[return-value]
 
 
 def _as_weights(weights: ArrayLike, rows: int) -> FloatArray:

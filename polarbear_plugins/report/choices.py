@@ -11,8 +11,6 @@ from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.selection.choice import Choice, select_each
 from polarbear_plugins.selection.preferences import PreferenceLike
 
-__all__ = ["COLUMNS", "RISKS", "choices_of", "preferences_of", "selection_section"]
-
 RISKS = {
     "expected": "the mean value",
     "best": "the probability of being best",

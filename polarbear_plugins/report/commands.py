@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, short
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.errors import short
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
-
-__all__ = ["how_to_repeat"]
 
 _OPTIONS = ("alpha", "epsilon", "prior", "engine", "elimination", "resolution", "draws", "seed")
 _RACE_OPTIONS = ("batch_size", "batch_min", "batch_max", "max_rounds", "max_cost")

@@ -9,15 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from polarbear_plugins import plots
-from polarbear_plugins.checks import visible
 from polarbear_plugins.display.html import Markup, text
+from polarbear_plugins.display.text import visible
 from polarbear_plugins.errors import MissingExtraError
 from polarbear_plugins.extras import require
 from polarbear_plugins.plots.style import narrow_figures
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.selection.preferences import PreferenceLike
-
-__all__ = ["Figures"]
 
 # No date and no creator; names of parts depend on their contents alone.
 _METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}

@@ -12,17 +12,16 @@ from typing import Any
 
 from polarbear_plugins.display.html import Markup, text
 from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.files import write_whole
 from polarbear_plugins.plugins.hookspecs import ReportSection
-from polarbear_plugins.plugins.manager import Plugins, load_plugins
-from polarbear_plugins.racing.forecast import Outlook
+from polarbear_plugins.plugins.manager import Plugins, installed_plugins
+from polarbear_plugins.racing.forecast import Forecast
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.report import sections
 from polarbear_plugins.report.choices import choices_of, preferences_of, selection_section
 from polarbear_plugins.report.figures import Figures
 from polarbear_plugins.report.style import SCRIPT, STYLE
 from polarbear_plugins.report.words import conclusion
-
-__all__ = ["check_replaceable", "render", "title_of", "write_report"]
 
 _GENERATOR = '<meta name="generator" content="polarbear-plugins'
 _HEAD = 2000  # characters in which the line above stands
@@ -61,14 +60,7 @@ def write_report(
     if not force:
         check_replaceable(path)
     page = render(result, title=title, unit=unit, plugins=plugins)
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    try:
-        unfinished.write_text(page, encoding="utf-8", newline="\n")
-        unfinished.replace(path)
-    except OSError as problem:
-        unfinished.unlink(missing_ok=True)
-        raise SourceError(f"{path}: cannot be written ({problem.strerror or problem}).") from None
-    return path
+    return write_whole(path, lambda file: file.write(page.encode()))
 
 
 def check_replaceable(path: Path) -> None:
@@ -90,12 +82,12 @@ def render(result: RaceResult, *, title: str | None = None, unit: str = "", plug
     body: list[tuple[str, str, str]] = []  # name for links, title, HTML
     data: dict[str, Any] | None = None
     # Simulated once: it takes as long as a figure, and two places tell it.
-    expected = result.outlook() if result.rounds and not result.resolved else None
+    expected = result.forecast() if result.rounds and not result.resolved else None
     if result.rounds:
         figures = Figures(result, unit)
         body, data = _findings(result, figures, unit, expected)
     body.append(("repeat", "Settings, and how to repeat it", sections.repeat(result)))
-    added = (plugins or load_plugins()).manager.hook.polarbear_report_sections(result=result)
+    added = (plugins or installed_plugins()).manager.hook.polarbear_report_sections(result=result)
     # pluggy asks the plugin that was registered last first; in the page they stand in the order of registration.
     for place, section in enumerate(_sections(reversed(added))):
         body.append((f"section-{place + 1}", section.title, f'<div class="plugin">{section.html}</div>'))
@@ -134,7 +126,7 @@ def title_of(result: RaceResult) -> str:
 
 
 def _findings(
-    result: RaceResult, figures: Figures, unit: str, expected: Outlook | None
+    result: RaceResult, figures: Figures, unit: str, expected: Forecast | None
 ) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
     choices = choices_of(result, unit)
     # A budget by itself is a timepoint of the figures above.

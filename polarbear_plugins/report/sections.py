@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from polarbear_plugins.display.html import Markup, definitions, html_table, text
+from polarbear_plugins.display.text import amount, spans
 from polarbear_plugins.environment import installed_versions, versions_text
-from polarbear_plugins.racing.forecast import Outlook
+from polarbear_plugins.racing.forecast import Forecast
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.report.commands import how_to_repeat
-from polarbear_plugins.report.words import Stretch, amount, mean_ratings, reasons, stretches
-from polarbear_plugins.trajectories.timepoints import spans
-
-__all__ = ["algorithms", "budgets", "diagnostics", "open_questions", "repeat", "rounds"]
+from polarbear_plugins.report.words import Stretch, mean_ratings, reasons, stretches
 
 _MOST_ROWS = 60
 _MEANS = {
@@ -102,7 +100,7 @@ def rounds(result: RaceResult) -> Markup:
     return _wide(html_table((">round", ">instances so far", ">cost so far", ">pairs settled", "eliminated"), rows))
 
 
-def open_questions(result: RaceResult, expected: Outlook | None) -> Markup:
+def open_questions(result: RaceResult, expected: Forecast | None) -> Markup:
     """Tell what is not settled, and what settling it would take."""
     if expected is None:
         return Markup("<p>Nothing: every pair is settled.</p>")

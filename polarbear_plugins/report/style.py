@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["SCRIPT", "STYLE"]
-
 STYLE = """
 :root { color-scheme: light; --ink: #1d2430; --quiet: #5b6675; --line: #d8dee6; --mark: #eef4fb; --accent: #0b5cad; }
 * { box-sizing: border-box; }

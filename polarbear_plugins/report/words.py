@@ -8,29 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.display.html import Markup, html_table
+from polarbear_plugins.display.text import probability_text, spans
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.selection.choice import ratings_among
-from polarbear_plugins.trajectories.timepoints import spans
 
 if TYPE_CHECKING:
-    from polarbear_plugins.racing.forecast import Outlook
+    from polarbear_plugins.racing.forecast import Forecast
     from polarbear_plugins.racing.result import RaceResult
 
-__all__ = [
-    "Stretch",
-    "advice",
-    "advice_from",
-    "amount",
-    "conclusion",
-    "leads",
-    "mean_ratings",
-    "probability_text",
-    "reasons",
-    "result_table",
-    "stretches",
-]
 
 _MOST_STRETCHES = 4  # more of them are no advice
 _WORTH_A_CHANGE = 0.01  # mean rating over time
@@ -55,7 +42,7 @@ class Stretch:
     algorithm: str
 
 
-def conclusion(result: RaceResult, unit: str = "", expected: Outlook | None = None) -> str:
+def conclusion(result: RaceResult, unit: str = "", expected: Forecast | None = None) -> str:
     """Say what was found, whom to choose, how it ended and what is still open.
 
     Parameters
@@ -63,7 +50,7 @@ def conclusion(result: RaceResult, unit: str = "", expected: Outlook | None = No
     unit
         Of time, such as ``evaluations``; left out if it is not known.
     expected
-        The outlook of the result, if it is known already.
+        The forecast of the result, if it is known already.
     """
     if not result.rounds:
         return "Interrupted before the first round was over: nothing is known yet."
@@ -80,7 +67,7 @@ def conclusion(result: RaceResult, unit: str = "", expected: Outlook | None = No
         text += f"{len(pairs)} pair{'s are' if len(pairs) > 1 else ' is'} not settled ({some})"
         if result.stopped not in ("resolved", "analyzed"):
             text += f", {_WHY[result.stopped]}"
-        text += f"; {expected or result.outlook()} would likely settle {'them' if len(pairs) > 1 else 'it'}"
+        text += f"; {expected or result.forecast()} would likely settle {'them' if len(pairs) > 1 else 'it'}"
     if result.stopped != "analyzed":
         share = result.cost / result.full_cost if result.full_cost else 1.0
         text += (
@@ -151,8 +138,7 @@ def reasons(result: RaceResult) -> dict[str, str]:
 
 def mean_ratings(posterior: Posterior) -> FloatArray:
     """``mean[timepoint, algorithm]``: the probability of being best of all, by the mean of the posterior."""
-    mean: FloatArray = posterior.ratings.mean(axis=0)
-    return mean
+    return posterior.ratings.mean(axis=0)
 
 
 def result_table(result: RaceResult) -> Markup:
@@ -167,21 +153,3 @@ def leads(grid: FloatArray, ahead: np.ndarray[tuple[int], np.dtype[np.bool_]]) -
     found = spans(grid, ahead)
     more = f" and {len(found) - 3} more spans" if len(found) > 3 else ""
     return f"most likely best at {', '.join(found[:3])}{more}" if found else ""
-
-
-def amount(value: float) -> str:
-    """Write a cost, or another amount.
-
-    >>> amount(6_000_000.0), amount(0.123456)
-    ('6,000,000', '0.123')
-    """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
-def probability_text(p: float) -> str:
-    """Write a probability as far as draws can tell it.
-
-    >>> probability_text(0.9981), probability_text(0.99992)
-    ('P = 0.998', 'P > 0.9995')
-    """
-    return "P > 0.9995" if p > 0.9995 else f"P = {p:.3f}"

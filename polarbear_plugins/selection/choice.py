@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_name, short
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.display.frames import long_frame
 from polarbear_plugins.display.html import summary_table, text
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, short
+from polarbear_plugins.names import as_name, distinct_names
 from polarbear_plugins.posterior.posterior import Posterior
-from polarbear_plugins.selection.preferences import Preference, PreferenceLike, as_preference
-from polarbear_plugins.selection.risks import Risk, as_risk, probability_best
+from polarbear_plugins.selection.preferences import (
+    Preference,
+    PreferenceLike,
+    Risk,
+    as_preference,
+    as_risk,
+    probability_best,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Choice", "as_candidates", "ratings_among", "select", "select_each"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -213,9 +218,7 @@ def as_candidates(posterior: Posterior, among: Iterable[str] | None) -> tuple[st
         raise InvalidInputError(
             f"among: the posterior knows no {', '.join(map(repr, unknown))}; it has {', '.join(posterior.algorithms)}."
         )
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InvalidInputError(f"among: {', '.join(twice)} named more than once.")
+    distinct_names(names, "among")
     return tuple(name for name in posterior.algorithms if name in names)
 
 

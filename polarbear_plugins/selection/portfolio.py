@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.display.frames import categories
 from polarbear_plugins.display.html import html_table, text
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.selection.choice import as_candidates, ratings_among
-from polarbear_plugins.selection.preferences import Preference, PreferenceLike, as_preference
-from polarbear_plugins.selection.risks import Risk, as_risk
+from polarbear_plugins.selection.preferences import Preference, PreferenceLike, Risk, as_preference, as_risk
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Method", "PortfolioChoice", "select_portfolio"]
 
 Method: TypeAlias = Literal["enumeration", "greedy+local search"]
 Members: TypeAlias = tuple[int, ...]  # places among the candidates, in order, a place for each copy

@@ -9,10 +9,9 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_vector, short
-from polarbear_plugins.errors import InvalidInputError
-
-__all__ = ["BudgetDistribution", "Preference", "PreferenceLike", "as_preference", "vectorized"]
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_vector
+from polarbear_plugins.errors import InvalidInputError, short
 
 NAMES = ("uniform", "log-uniform", "final", "worst")
 
@@ -118,8 +117,7 @@ def _named(name: str, timepoints: FloatArray) -> Preference:
 
 
 def _worst(ratings: FloatArray) -> FloatArray:
-    lowest: FloatArray = ratings.min(axis=-1)
-    return lowest
+    return ratings.min(axis=-1)
 
 
 def _weighted(name: str, weights: FloatArray) -> Preference:
@@ -132,8 +130,7 @@ def _trapezoid(positions: FloatArray) -> FloatArray:
     if positions.size == 1:
         return np.ones(1)
     gaps = np.diff(positions) / (positions[-1] - positions[0])
-    weights: FloatArray = (np.append(gaps, 0.0) + np.insert(gaps, 0, 0.0)) / 2
-    return weights
+    return (np.append(gaps, 0.0) + np.insert(gaps, 0, 0.0)) / 2
 
 
 def _given_weights(weights: Any, timepoints: FloatArray) -> FloatArray:
@@ -148,8 +145,7 @@ def _given_weights(weights: Any, timepoints: FloatArray) -> FloatArray:
     if not given.any():
         raise InvalidInputError("preference: at least one weight must be positive, and all are 0.")
     scaled = given / given.max()  # the sum of huge weights would overflow
-    normalised: FloatArray = scaled / scaled.sum()
-    return normalised
+    return scaled / scaled.sum()
 
 
 def _budget_weights(distribution: Any, timepoints: FloatArray) -> FloatArray:
@@ -214,3 +210,57 @@ def _as_value(value: Any, name: str) -> float:
             f"got {short(value)}."
         )
     return float(array)
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """A risk profile.  Made by :func:`as_risk`.
+
+    Attributes
+    ----------
+    name
+        ``best``, ``expected`` or ``quantile:LEVEL``.
+    level
+        Of a quantile.
+    """
+
+    name: str
+    level: float | None = None
+
+    def scores(self, values: FloatArray) -> FloatArray:
+        """Score of each candidate, larger is better, from ``values[draw, candidate]``."""
+        if self.name == "best":
+            return probability_best(values)
+        return values.mean(axis=0) if self.level is None else np.quantile(values, self.level, axis=0)
+
+
+def as_risk(risk: str) -> Risk:
+    """Read a risk profile.
+
+    >>> as_risk("quantile:0.05")
+    Risk(name='quantile:0.05', level=0.05)
+    """
+    if isinstance(risk, str):
+        name, _, level = risk.partition(":")
+        if risk in ("best", "expected"):
+            return Risk(risk)
+        if name == "quantile":
+            try:
+                number = float(level)
+            except ValueError:
+                number = np.nan
+            if 0 < number < 1:
+                return Risk(f"quantile:{number:g}", number)
+    raise InvalidInputError(
+        f'risk: expected "best" (the probability of being best), "expected" or a quantile strictly between 0 and 1 as '
+        f'in "quantile:0.05", got {short(risk)}.'
+    )
+
+
+def probability_best(values: FloatArray) -> FloatArray:
+    """Probability of having the highest value, from ``values[draw, candidate]``; who shares it counts in full.
+
+    >>> probability_best(np.array([[0.6, 0.4], [0.5, 0.5], [0.2, 0.8], [0.7, 0.3]]))
+    array([0.75, 0.5 ])
+    """
+    return (values >= values.max(axis=1, keepdims=True)).mean(axis=0)

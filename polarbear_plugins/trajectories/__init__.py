@@ -1,1 +1,19 @@
 """Trajectories: the best value so far against time, how runs are recorded and how they are read."""
+
+from polarbear_plugins.trajectories.recording import Charges, HorizonReached, Recorder, undominated_volume
+from polarbear_plugins.trajectories.runs import hold_last_value
+from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
+from polarbear_plugins.trajectories.trajectory import Trajectory, best_at, hitting_times
+
+__all__ = [
+    "Charges",
+    "HorizonReached",
+    "Recorder",
+    "Trajectory",
+    "best_at",
+    "hitting_times",
+    "hold_last_value",
+    "log_timepoints",
+    "undominated_volume",
+    "uniform_timepoints",
+]

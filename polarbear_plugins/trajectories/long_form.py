@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.checks import FloatArray, as_number, short
-from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError, short
 from polarbear_plugins.options import flag
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NUMBER_ROLES", "LongFormOptions", "read_long_form"]
 
 _REQUIRED = ("algorithm", "instance", "time", "value")
 NUMBER_ROLES = ("time", "value", "seed", "horizon")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import as_number, short
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_array, as_choice, as_number, as_vector
 from polarbear_plugins.errors import InvalidInputError, PolarBearError
+from polarbear_plugins.extras import require
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-__all__ = ["AXES", "HorizonReached", "Recorder", "as_axis"]
 
 #: What time can be for an algorithm that evaluates an objective.
 AXES = ("evaluations", "seconds")
@@ -53,9 +54,7 @@ class Recorder:
 
     def __init__(self, axis: str, horizon: float) -> None:
         self.axis = as_axis(axis)
-        self.horizon = as_number(horizon, "horizon")
-        if self.horizon < 0:
-            raise InvalidInputError(f"horizon: expected a number of at least 0, got {self.horizon:g}.")
+        self.horizon = as_number(horizon, "horizon", at_least=0)
         self._times: list[float] = []
         self._best: list[float] = []
         self._failed = 0
@@ -126,6 +125,107 @@ class Recorder:
 
 def as_axis(axis: object) -> str:
     """Check the name of an axis."""
-    if axis not in AXES:
-        raise InvalidInputError(f"axis: expected {' or '.join(AXES)}, got {short(axis)}.")
-    return str(axis)
+    return str(as_choice(axis, AXES, "axis"))
+
+
+# Costs such as 100/126 add up to the horizon only nearly.
+_ROUNDING = 1e-9
+
+
+class Charges:
+    """The account of one run: what each evaluation cost, and what it found.
+
+    An evaluation that would end after the horizon is never finished: it does not count, and the run is over.
+
+    Parameters
+    ----------
+    horizon
+        Where the run ends, in units of the costs.
+
+    Examples
+    --------
+    >>> charges = Charges(2)
+    >>> [charges.pay(0.5, 7.0), charges.pay(1.0, 3.0), charges.pay(1.0, 1.0)]
+    [True, True, False]
+    >>> charges.trajectory(algorithm="a", instance="f", seed=0)
+    Trajectory(algorithm='a', instance='f', seed=0, 2 steps to 3 at time 1.5, watched until 2)
+    """
+
+    def __init__(self, horizon: float) -> None:
+        self.horizon = as_number(horizon, "horizon", at_least=0)
+        self.spent = 0.0
+        self._times: list[float] = []
+        self._values: list[float] = []
+
+    def room(self, cost: float = 0.0) -> bool:
+        """Tell whether something is left, and enough for an evaluation of that cost."""
+        return self.spent < self.horizon * (1 - _ROUNDING) and self.spent + cost <= self.horizon * (1 + _ROUNDING)
+
+    def pay(self, cost: float, value: float = math.nan) -> bool:
+        """Charge an evaluation; false if it would not be finished in time.
+
+        Parameters
+        ----------
+        cost
+            More than 0.
+        value
+            What it found; ``nan`` if it failed, or was a look at lower fidelity whose value does not count.
+        """
+        if not 0 < cost < math.inf:
+            raise InvalidInputError(f"The cost of an evaluation must be a positive number, got {cost!r}.")
+        if not self.room(cost):
+            return False
+        self.spent += cost
+        self._times.append(min(self.spent, self.horizon))
+        self._values.append(value)
+        return True
+
+    def with_values(self, values: ArrayLike) -> Charges:
+        """Make the account with other values of the same evaluations, for objectives that count together."""
+        other = Charges(self.horizon)
+        other.spent, other._times = self.spent, list(self._times)
+        other._values = as_vector(values, "values of the evaluations").tolist()
+        return other
+
+    def trajectory(self, *, algorithm: str, instance: str, seed: int) -> Trajectory:
+        """Make the trajectory of the values, watched until the horizon."""
+        return Trajectory.from_evaluations(
+            self._values, times=self._times, algorithm=algorithm, instance=instance, seed=seed, horizon=self.horizon
+        )
+
+
+def undominated_volume(points: Sequence[Sequence[float]]) -> FloatArray:
+    """Share of the unit cube that no point so far dominates, after each point: 1 minus the normalised hypervolume.
+
+    The objectives are minimised and scaled such that 0 and 1 are their bounds; what lies outside counts as the bound.
+    The reference point is the worst corner.  A point with ``nan`` failed, and changes nothing.
+
+    Parameters
+    ----------
+    points[evaluation, objective]
+        In the order of evaluation.
+
+    Examples
+    --------
+    >>> undominated_volume([[0.5, 0.5], [0.9, 0.9], [0.25, 0.75]])  # doctest: +SKIP
+    array([0.75  , 0.75  , 0.6875])
+    """
+    if not len(points):
+        return np.empty(0)
+    values = as_array(points, "points")
+    if values.ndim != 2 or values.shape[1] < 2:
+        raise InvalidInputError(f"points: expected two or more objectives a point, got an array of {values.shape}.")
+    moocore = require("moocore", extra="yahpo", who="The hypervolume")
+    corner = np.ones(values.shape[1])
+    values = np.clip(values, 0, 1)
+    front = np.empty((0, values.shape[1]))
+    volume = 0.0
+    volumes = np.empty(len(values))
+    for place, point in enumerate(values):
+        # Most points are dominated, and then nothing changes.
+        if not np.isnan(point).any() and not (front <= point).all(axis=1).any():
+            front = np.vstack((front[~(point <= front).all(axis=1)], point))
+            volume = max(volume, float(moocore.hypervolume(front, ref=corner)))
+        volumes[place] = volume
+    # Rounding must not leave the interval.
+    return np.clip(1 - volumes, 0, 1)

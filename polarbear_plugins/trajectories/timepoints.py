@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_number, as_vector, as_whole_number, check_times
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number, as_vector, as_whole_number
 from polarbear_plugins.errors import InvalidInputError
-
-__all__ = ["as_timepoints", "few_places", "log_timepoints", "spans", "uniform_timepoints"]
 
 _LATEST = 1e300  # so that a sum of costs is a number
 
@@ -65,28 +64,6 @@ def as_timepoints(timepoints: ArrayLike) -> FloatArray:
     return grid
 
 
-def few_places(count: int) -> list[int]:
-    """Places of up to four timepoints that stand for a grid of so many: the ends, and two between.
-
-    >>> few_places(50), few_places(1)
-    ([0, 16, 33, 49], [0])
-    """
-    return sorted({0, count // 3, 2 * count // 3, count - 1})
-
-
-def spans(grid: FloatArray, inside: NDArray[np.bool_]) -> list[str]:
-    """Stretches of timepoints, as text.
-
-    >>> spans(np.array([1.0, 5.0, 20.0, 1500.0]), np.array([True, True, False, True]))
-    ['1 to 5', '1,500']
-    """
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], inside, [False])).astype(np.int8)))
-    return [
-        f"{grid[start]:,.5g}" if start == stop - 1 else f"{grid[start]:,.5g} to {grid[stop - 1]:,.5g}"
-        for start, stop in zip(edges[::2], edges[1::2], strict=True)
-    ]
-
-
 def _check_grid(first: float, last: float, count: int, who: str) -> tuple[float, float, int]:
     first, last = as_number(first, f"{who}: first"), as_number(last, f"{who}: last")
     count = as_whole_number(count, f"{who}: count", at_least=1)
@@ -110,5 +87,24 @@ def _whole(grid: FloatArray, who: str) -> FloatArray:
     steps = np.arange(grid.size, dtype=np.float64)
     rounded = np.clip(np.rint(grid), float(first), float(last))
     apart: FloatArray = np.maximum.accumulate(rounded - steps) + steps
-    whole: FloatArray = np.minimum(apart, float(last) - steps[::-1])  # room for those behind
-    return whole
+    return np.minimum(apart, float(last) - steps[::-1])  # room for those behind
+
+
+def check_times(times: FloatArray, who: str) -> None:
+    """Refuse times that are not finite, negative, or not strictly increasing."""
+    if not times.size:
+        return
+    # One comparison settles the ordinary case: nan fails it, and what increases is finite if its ends are.
+    if (times[1:] > times[:-1]).all() and times[0] >= 0 and times[-1] < np.inf:
+        return
+    finite = np.isfinite(times)
+    if not finite.all():
+        place = int(np.argmin(finite))
+        raise InvalidInputError(f"{who}: times must be finite, got {times[place]} at position {place}.")
+    if times.min() < 0:
+        raise InvalidInputError(f"{who}: times must not be negative, got {times.min():g}.")
+    place = int(np.argmax(times[1:] <= times[:-1])) + 1
+    raise InvalidInputError(
+        f"{who}: times must increase strictly, got {times[place]:.17g} after {times[place - 1]:.17g} "
+        f"at position {place}."
+    )

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray, as_name, as_number, as_vector, as_whole_number, check_times
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number, as_vector, as_whole_number
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.trajectories.timepoints import as_timepoints
+from polarbear_plugins.names import as_name
+from polarbear_plugins.trajectories.timepoints import as_timepoints, check_times
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Trajectory", "best_at", "sample_staircase"]
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -250,3 +250,15 @@ def _check_best(best: FloatArray, times: FloatArray, who: str) -> FloatArray:
     filled[np.isnan(filled)] = np.inf
     filled.flags.writeable = False
     return filled
+
+
+def hitting_times(trajectory: Trajectory, targets: FloatArray) -> FloatArray:
+    """When a run first had a value at most as large as each target; ``inf`` if never.
+
+    >>> run = Trajectory(algorithm="a", instance="f", times=[1, 10], best=[5.0, 2.0], horizon=20)
+    >>> hitting_times(run, np.array([9.0, 2.0, 1.0]))
+    array([ 1., 10., inf])
+    """
+    # Reached is reached: the value of an incumbent may grow again.
+    falling = -np.minimum.accumulate(trajectory.best)
+    return np.append(trajectory.times, np.inf)[np.searchsorted(falling, -targets, side="left")]

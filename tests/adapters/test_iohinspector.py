@@ -17,16 +17,10 @@ import pytest
 
 from polarbear_plugins import Trajectory, read_trajectories
 from polarbear_plugins.integrations.ioh_writer import Scenario, write_ioh
-from polarbear_plugins.measures.ecdf_and_aocc import (
-    attained,
-    attainment_differences,
-    attainment_surfaces,
-    ecdf,
-    fixed_budget,
-    fixed_target,
-    log_targets,
-    mean_area_over_curve,
-)
+from polarbear_plugins.measures.attainment import attained, attainment_differences, attainment_surfaces
+from polarbear_plugins.measures.ecdf_and_aocc import ecdf, mean_area_over_curve
+from polarbear_plugins.measures.tables import fixed_budget, fixed_target
+from polarbear_plugins.measures.targets import log_targets
 
 pl: Any = pytest.importorskip("polars")
 metrics: Any = pytest.importorskip("iohinspector.metrics")

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning, SourceError
 from polarbear_plugins.plugins.manager import Plugins
-from polarbear_plugins.problems.protocols import Identity, SpaceProblem
+from polarbear_plugins.problems.protocols import ChargedProblem, Identity, ObjectivesProblem, SpaceProblem
 from polarbear_plugins.testing import check_suite
-from polarbear_plugins.trajectories.charges import ChargedProblem, ObjectivesProblem
 
 pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")

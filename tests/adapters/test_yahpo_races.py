@@ -15,7 +15,7 @@ from polarbear_plugins.cli import main
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.problems.protocols import Identity
-from polarbear_plugins.rankings.mean_ranks import mean_ranks, mean_regret
+from polarbear_plugins.rankings.summaries import mean_ranks, mean_regret
 from polarbear_plugins.testing import check_portfolio
 
 pytest.importorskip("onnxruntime")

@@ -13,7 +13,7 @@ import pytest
 from command_line import Command
 
 from polarbear_plugins.cli import main
-from polarbear_plugins.plugins.manager import Plugins
+from polarbear_plugins.plugins.manager import Plugins, installed_plugins
 
 # The first is best until 9, the second at 10.
 TWO = "algorithm,instance,time,value\nsprinter,f1,1,2.5\nsprinter,f1,10,2.4\nclimber,f1,1,3\nclimber,f1,10,2\n"
@@ -333,6 +333,7 @@ def test_a_failed_plugin_is_listed_and_is_a_note_elsewhere(two: str, monkeypatch
     text = succeed("plugins")
     assert "failed: [red]broken (no_such_module_at_all): ModuleNotFoundError: No module named" in text
     assert text.splitlines()[-1] == "1 installed, 1 failed"
+    installed_plugins.cache_clear()  # another command is another process
     result = run("analyze", two)
     assert result.exit_code == 0
     assert result.stderr.startswith("Note: The plugin '[red]broken' could not be loaded (ModuleNotFoundError: ")

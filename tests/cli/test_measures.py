@@ -9,7 +9,8 @@ import pytest
 from command_line import Command
 
 from polarbear_plugins import RaceSettings, Trajectory, race, read_trajectories
-from polarbear_plugins.measures.ecdf_and_aocc import ecdf, expected_running_time, fixed_budget, mean_area_over_curve
+from polarbear_plugins.measures.ecdf_and_aocc import ecdf, mean_area_over_curve
+from polarbear_plugins.measures.tables import expected_running_time, fixed_budget
 
 # early is good at once and stays there, late overtakes it at 10.
 CURVES = {"early": [(1, 1.0), (5, 0.5)], "late": [(1, 50.0), (10, 1e-9)]}

@@ -54,7 +54,7 @@ def test_a_power_curve_is_printed() -> None:
 
 def test_a_result_and_its_journal_have_the_same_forecast(raced: tuple[RaceResult, Path, Path]) -> None:
     result, journal, saved = raced
-    found = result.outlook()
+    found = result.forecast()
     for path in (journal, saved):
         data = answer(str(path))
         assert data["instances"] == {"mean": found.mean, "low": found.low, "median": found.median, "high": found.high}
@@ -81,7 +81,7 @@ def test_a_settled_race_needs_no_more(tmp_path: Path) -> None:
         (["--power", "0.9"], "Give --effect or --instances"),
         (["--effect", "0"], "no number of instances tells an effect of 0 from none"),
         (["--effect", "0.5", "--power", "1"], "No finite number of instances is sure"),
-        (["--effect", "0.5", "--alpha", "0"], "alpha: expected a probability"),
+        (["--effect", "0.5", "--alpha", "0"], "alpha: expected a number"),
         (["--effect", "nan"], "effect: expected a finite number"),
         (["--effect", "0.5", "--instances", "9", "--power", "0.8"], "leave out the one to compute"),
         (["--instances", "1"], "instances must be a whole number of at least 2"),

@@ -91,7 +91,7 @@ def test_timepoints_run_up_to_the_budget(more: tuple[str, ...], expected: list[f
         ((*SHORT, "-P", "algorithms=x"), "algorithms must be a whole number"),
         ((*SHORT, "-P", "size=3"), "no option 'size'"),
         ((*SHORT, "--dimension", "3"), "no option 'dimension'"),
-        ((*SHORT, "--alpha", "0.3"), "alpha: expected a probability"),
+        ((*SHORT, "--alpha", "0.3"), "alpha: expected a number"),
         ((*SHORT, "--elimination", "joint"), "temporal prior"),
         ((*SHORT, "--executor", "nowhere"), "No plugin knows the executor"),
         ((*SHORT, "--run-timeout", "1"), "run_timeout needs processes"),

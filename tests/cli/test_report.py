@@ -16,7 +16,7 @@ from rich.console import Console
 
 from polarbear_plugins import RaceResult
 from polarbear_plugins.cli import main
-from polarbear_plugins.cli.findings import show_result
+from polarbear_plugins.cli.output import show_result
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.report.commands import how_to_repeat
 from polarbear_plugins.report.words import conclusion

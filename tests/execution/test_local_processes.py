@@ -19,12 +19,11 @@ from polarbear_plugins.execution import local_processes as processes
 from polarbear_plugins.execution.local_processes import (
     LocalProcesses,
     ProcessDiedError,
-    RemoteError,
     RunTimeoutError,
-    UnloadableError,
     UnsendableError,
     WorkersCannotStartError,
 )
+from polarbear_plugins.execution.worker import RemoteError, UnloadableError
 
 # Seconds after which a call is ended: enough for one that does nothing, however much else the machine has to do.
 PATIENCE = 3.0

@@ -29,8 +29,9 @@ from polarbear_plugins.journal.journal import Journal
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.plugins.synthetic import SyntheticAlgorithm, SyntheticSuite, synthetic_portfolio
-from polarbear_plugins.problems.protocols import FunctionAlgorithm, Identity
-from polarbear_plugins.racing.settings import derived_seed
+from polarbear_plugins.problems.given import FunctionAlgorithm
+from polarbear_plugins.problems.protocols import Identity
+from polarbear_plugins.seeds import derived_seed
 
 TIMES = [1, 2, 3]
 PROBLEMS = [f"p{number}" for number in range(40)]

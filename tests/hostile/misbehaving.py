@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from polarbear_plugins import Trajectory
-from polarbear_plugins.problems.protocols import FunctionAlgorithm
+from polarbear_plugins.problems.given import FunctionAlgorithm
 
 HOME = Path.cwd()
 

@@ -30,9 +30,9 @@ from polarbear_plugins import (
     read_trajectories,
 )
 from polarbear_plugins.adapters.ioh_logs.options import LogOptions
-from polarbear_plugins.checks import parse_json, reason
 from polarbear_plugins.cli.options import settings_from
-from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.errors import InvalidInputError, SourceError, reason
+from polarbear_plugins.files import parse_json
 from polarbear_plugins.integrations.ioh_writer import IOHWriter, Scenario
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.measures.bootstrap import bootstrap_scores

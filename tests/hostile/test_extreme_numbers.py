@@ -24,7 +24,7 @@ from polarbear_plugins import (
     select_portfolio,
 )
 from polarbear_plugins.errors import InferenceWarning
-from polarbear_plugins.racing.result import analyze
+from polarbear_plugins.racing.analysis import analyze
 
 PRIORS = ["dirichlet", "bspline"]
 LARGEST, SMALLEST, DENORMAL = 1.7e308, 2.3e-308, 5e-324

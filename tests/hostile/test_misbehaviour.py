@@ -13,7 +13,7 @@ import pytest
 
 from polarbear_plugins import RaceResult, RaceSettings, race
 from polarbear_plugins.errors import RunWarning
-from polarbear_plugins.racing.settings import derived_seed
+from polarbear_plugins.seeds import derived_seed
 
 if sys.platform == "win32":
     pytest.skip("needs signals and limits", allow_module_level=True)

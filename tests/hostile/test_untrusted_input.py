@@ -13,10 +13,10 @@ import pytest
 from command_line import Command
 
 from polarbear_plugins import RaceResult, RaceSettings, RankingTable, Trajectory, analyze, compare, select
-from polarbear_plugins.checks import visible
+from polarbear_plugins.display.text import visible
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.plugins.manager import Plugins
-from polarbear_plugins.racing.result import Failure
+from polarbear_plugins.racing.state import Failure
 from polarbear_plugins.report import render
 from polarbear_plugins.report.style import SCRIPT
 

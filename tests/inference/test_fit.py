@@ -528,7 +528,7 @@ def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
         plugins.register(Plugin(), "mine")
         return plugins
 
-    monkeypatch.setattr(fitting, "load_plugins", load)
+    monkeypatch.setattr(fitting, "installed_plugins", load)
 
 
 def test_a_prior_of_ones_own_can_be_used() -> None:

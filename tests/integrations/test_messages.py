@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from polarbear_plugins import Trajectory
 from polarbear_plugins.errors import InvalidInputError, MissingExtraError
-from polarbear_plugins.execution.local_processes import ProcessDiedError, RemoteError, RunTimeoutError, UnloadableError
+from polarbear_plugins.execution.local_processes import ProcessDiedError, RunTimeoutError
 from polarbear_plugins.execution.requests import (
     PortfolioSource,
     Request,
@@ -21,6 +21,7 @@ from polarbear_plugins.execution.requests import (
     make_request,
     perform,
 )
+from polarbear_plugins.execution.worker import RemoteError, UnloadableError
 from polarbear_plugins.integrations.dask_executor.messages import (
     given_in,
     perform_written,
@@ -28,7 +29,8 @@ from polarbear_plugins.integrations.dask_executor.messages import (
     write_problem,
     write_request,
 )
-from polarbear_plugins.problems.protocols import Algorithm, GivenProblem, Identity
+from polarbear_plugins.problems.given import GivenProblem
+from polarbear_plugins.problems.protocols import Algorithm, Identity
 
 TIMEPOINTS = np.array([1.0, 2.5, 4.0])
 

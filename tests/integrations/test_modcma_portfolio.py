@@ -20,7 +20,8 @@ from polarbear_plugins import RaceSettings, race
 from polarbear_plugins.errors import InvalidInputError, MissingExtraError, PolarBearError, RunWarning
 from polarbear_plugins.integrations import modcma_portfolio as module
 from polarbear_plugins.plugins.manager import Plugins
-from polarbear_plugins.problems.protocols import Algorithm, GivenProblem, Identity
+from polarbear_plugins.problems.given import GivenProblem
+from polarbear_plugins.problems.protocols import Algorithm, Identity
 from polarbear_plugins.testing import check_portfolio
 
 STEP_SIZES = ["CSA", "MSR", "TPA", "XNES", "MXNES", "LPXNES"]

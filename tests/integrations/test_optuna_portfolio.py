@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 from polarbear_plugins import RaceSettings, race
 from polarbear_plugins.errors import InvalidInputError, MissingExtraError, PolarBearWarning
 from polarbear_plugins.plugins.manager import Plugins
-from polarbear_plugins.problems.protocols import GivenProblem, Identity
+from polarbear_plugins.problems.given import GivenProblem
+from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.problems.spaces import Categorical, Condition, Configuration, ConfigurationSpace, Float, Integer
 from polarbear_plugins.testing import check_portfolio
 

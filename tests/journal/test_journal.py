@@ -16,8 +16,7 @@ from polarbear_plugins import Trajectory, resume
 from polarbear_plugins.errors import PolarBearError, SourceError
 from polarbear_plugins.journal.journal import Entry, Journal, JournalRun
 from polarbear_plugins.problems.protocols import Identity
-from polarbear_plugins.racing.result import Failure
-from polarbear_plugins.racing.state import Elimination, Round
+from polarbear_plugins.racing.state import Elimination, Failure, Round
 
 ABOUT = {"settings": {"alpha": 0.99, "seed": 7}, "timepoints": [1.0, 2.5], "portfolio": None}
 NAMES = ["csa", "Müller's µ", "lpxnes"]

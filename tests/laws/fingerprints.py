@@ -33,9 +33,9 @@ from polarbear_plugins.cli import main
 from polarbear_plugins.errors import InferenceWarning
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.measures.scores import Studies, score_studies
-from polarbear_plugins.partial_orders import from_criteria, ufg_depth
-from polarbear_plugins.partial_orders.depth import measure_depth
-from polarbear_plugins.racing.settings import derived_seed
+from polarbear_plugins.partial_orders.depth import measure_depth, ufg_depth
+from polarbear_plugins.partial_orders.order import from_criteria
+from polarbear_plugins.seeds import derived_seed
 
 RECORDED = Path(__file__).parent / "recorded"
 
@@ -97,7 +97,7 @@ def seeded_work() -> dict[str, Any]:
         }
     analysis = analyze(table, RaceSettings(seed=2, draws=400))
     found["analyze"] = fingerprint_of_result(analysis)
-    found["outlook"] = str(analysis.outlook(simulations=20))
+    found["outlook"] = str(analysis.forecast(simulations=20))
     found["select"] = {
         f"{preference} {risk}": str(select(analysis.posterior, preference=preference, risk=risk))
         for preference in ("uniform", "log-uniform", "final", "worst")

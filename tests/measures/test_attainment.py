@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from polarbear_plugins import Trajectory, best_at
 from polarbear_plugins.errors import InvalidInputError, MissingExtraError
-from polarbear_plugins.measures.ecdf_and_aocc import attained, attainment_differences, attainment_surfaces
+from polarbear_plugins.measures.attainment import attained, attainment_differences, attainment_surfaces
 
 BUDGET, LOWER, UPPER = 20.0, 1.0, 10.0
 # Inside the window, on its steps and between them.

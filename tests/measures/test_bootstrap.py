@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polarbear_plugins import PolarBearError
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.measures import bootstrap as module
 from polarbear_plugins.measures.bootstrap import Bootstrap, bootstrap_scores
 
@@ -131,5 +131,5 @@ def test_numbers_that_mean_nothing_are_refused(more: dict[str, int], message: st
 
 
 def test_an_interval_needs_a_level_between_0_and_1() -> None:
-    with pytest.raises(PolarBearError, match="level: expected a number between 0 and 1, got 95"):
+    with pytest.raises(PolarBearError, match="level: expected a number between 0 and 1, both excluded, got 95"):
         bootstrap_scores(made(), NAMES, INSTANCES, 5).interval(95)

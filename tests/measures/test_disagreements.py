@@ -5,7 +5,7 @@ import pytest
 from builders import table_of
 
 from polarbear_plugins import PolarBearError, Posterior, RankingTable, fit
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.measures.bootstrap import Bootstrap
 from polarbear_plugins.measures.disagreements import Disagreement, find_disagreements
 from polarbear_plugins.measures.scores import Scores, Studies, score_studies

@@ -10,14 +10,9 @@ from hypothesis import strategies as st
 
 from polarbear_plugins import Trajectory
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
-from polarbear_plugins.measures.ecdf_and_aocc import (
-    area_over_curve,
-    ecdf,
-    ecdf_area,
-    hold_last_value,
-    log_targets,
-    mean_area_over_curve,
-)
+from polarbear_plugins.measures.ecdf_and_aocc import area_over_curve, ecdf, ecdf_area, mean_area_over_curve
+from polarbear_plugins.measures.targets import log_targets
+from polarbear_plugins.trajectories.runs import hold_last_value
 
 
 @pytest.mark.parametrize(

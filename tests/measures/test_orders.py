@@ -8,8 +8,9 @@ from builders import column_kinds, run, run_of, table_of
 
 from polarbear_plugins import Trajectory, fit, rank
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.measures.disagreements import Contradiction, find_contradictions
 from polarbear_plugins.measures.ecdf_and_aocc import area_over_curve
-from polarbear_plugins.measures.orders import Contradiction, find_contradictions, order_by_measures
+from polarbear_plugins.measures.orders import order_by_measures
 
 GRID = [1, 10, 100]
 

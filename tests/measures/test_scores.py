@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from polarbear_plugins import PolarBearError
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.measures.scores import Scores, Studies, incumbents, score_studies
 
 Cells = dict[tuple[str, str], FloatArray]

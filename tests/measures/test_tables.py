@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from polarbear_plugins import Trajectory, best_at
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.measures.ecdf_and_aocc import expected_running_time, fixed_budget, fixed_target
+from polarbear_plugins.measures.tables import expected_running_time, fixed_budget, fixed_target
 
 INF, NAN = math.inf, math.nan
 

@@ -11,7 +11,6 @@ from builders import run_of
 from hypothesis import given
 
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning, SourceError
-from polarbear_plugins.partial_orders import IndifferenceError
 from polarbear_plugins.partial_orders.criteria import (
     best_at_timepoints,
     orders_of_functions,
@@ -19,6 +18,7 @@ from polarbear_plugins.partial_orders.criteria import (
     split_criteria,
     time_to_targets,
 )
+from polarbear_plugins.partial_orders.order import IndifferenceError
 from polarbear_plugins.trajectories.trajectory import Trajectory, best_at
 
 TABLE = "function,optimizer,loss,seconds\nf1,a,1,5\nf1,b,2,6\nf2,a,3,5\nf2,b,2,6\n"

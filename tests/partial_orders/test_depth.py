@@ -17,9 +17,10 @@ from hypothesis import given, settings
 from numpy.typing import NDArray
 
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.partial_orders import PartialOrder, from_criteria, ufg_depth
+from polarbear_plugins.partial_orders import PartialOrder
 from polarbear_plugins.partial_orders.criteria import orders_of_functions, read_criteria
-from polarbear_plugins.partial_orders.depth import depth_changes, measure_depth
+from polarbear_plugins.partial_orders.depth import depth_changes, measure_depth, ufg_depth
+from polarbear_plugins.partial_orders.order import from_criteria
 from polarbear_plugins.partial_orders.sums import estimate_candidates
 from polarbear_plugins.partial_orders.witness import Orders
 

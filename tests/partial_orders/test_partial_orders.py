@@ -11,7 +11,8 @@ from builders import column_kinds
 from hypothesis import given
 
 from polarbear_plugins.errors import InvalidInputError, PolarBearError
-from polarbear_plugins.partial_orders import IndifferenceError, PartialOrder, from_criteria
+from polarbear_plugins.partial_orders import PartialOrder
+from polarbear_plugins.partial_orders.order import IndifferenceError, from_criteria
 
 INF, NAN = float("inf"), float("nan")
 
@@ -87,8 +88,8 @@ def test_two_optimizers_that_miss_the_same_are_not_indifferent_but_unknown() -> 
     [
         (frame((1, 2)), {}, "at least 2 and at most 64 optimizers, got 1"),
         (frame((1,), (2,)).iloc[:, :0], {}, "at least one column, got none"),
-        (frame((1, 2), (2, 1)).set_axis(["a", "a"]), {}, "The optimizer 'a' is there twice"),
-        (frame((1, 2), (2, 1)).set_axis(["c", "c"], axis=1), {}, "The criterion 'c' is there twice"),
+        (frame((1, 2), (2, 1)).set_axis(["a", "a"]), {}, "optimizers: 'a' is named more than once"),
+        (frame((1, 2), (2, 1)).set_axis(["c", "c"], axis=1), {}, "criteria: 'c' is named more than once"),
         (frame((1, 2), (2, 1)).assign(c1=["fast", "slow"]), {}, "criterion 'c1': expected numbers"),
         (frame((1, 2), (2, 1)), {"maximize": ["c9"]}, "'c9' is none of the criteria c0, c1"),
         (frame((1, 2), (2, 1)), {"indifferent": "yes"}, 'expected "refuse" or "incomparable"'),
@@ -129,7 +130,7 @@ def test_what_is_not_transitive_is_refused_with_an_example_and_can_be_closed() -
     [
         (["a"], [[0]], "at least 2"),
         ([f"a{i}" for i in range(65)], np.zeros((65, 65)), "at most 64"),
-        (["a", "a"], np.zeros((2, 2)), "twice"),
+        (["a", "a"], np.zeros((2, 2)), "named more than once"),
         (["a", ""], np.zeros((2, 2)), "empty"),
         (["a", "b"], np.zeros((2, 3)), "a matrix of 2 x 2"),
         (["a", "b"], [[0, 0.5], [0, 0]], "true or false"),

@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp, softmax
 from scipy.stats import dirichlet
 
+from polarbear_plugins.arrays import RankArray
 from polarbear_plugins.inference.native import remainder as remainders
 from polarbear_plugins.inference.native.remainder import Remainder
 from polarbear_plugins.plackett_luce import likelihood, subsets
 from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert, scores
 from polarbear_plugins.plackett_luce.subsets import Statistics, statistics_of
-from polarbear_plugins.rankings.ranks import RankArray, ranks_of
+from polarbear_plugins.rankings.ranks import ranks_of
 
 
 def log_probability(order: Sequence[int], x: np.ndarray) -> float:

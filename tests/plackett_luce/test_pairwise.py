@@ -12,7 +12,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import beta
 
 from polarbear_plugins import compare, fit
-from polarbear_plugins.plackett_luce.pairwise import RatingMode, choices_of, margin_of
+from polarbear_plugins.plackett_luce.likelihood import margin_of
+from polarbear_plugins.plackett_luce.pairwise import RatingMode, choices_of
 
 TABLES = arrays(np.float64, (6, 4), elements=st.sampled_from([0.0, 1.0, 2.0, 3.0, np.inf, np.nan]))
 

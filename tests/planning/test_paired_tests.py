@@ -137,9 +137,9 @@ def test_normality_is_doubted_where_it_should_be() -> None:
     [
         ([1.0], {}, "expected at least two finite numbers, one an instance, got 1"),
         ([1.0, np.inf], {}, "got 2, not all finite"),
-        ([1.0, 2.0], {"test": "u"}, 'test: expected one of "t"'),
-        ([1.0, 2.0], {"alternative": "one-sided"}, 'alternative: expected one of "two-sided", "less", "greater"'),
-        ([1.0, 2.0], {"alpha": 1.0}, "alpha: expected a probability between 0 and 1"),
+        ([1.0, 2.0], {"test": "u"}, 'test: expected "t"'),
+        ([1.0, 2.0], {"alternative": "one-sided"}, 'alternative: expected "two-sided", "less" or "greater"'),
+        ([1.0, 2.0], {"alpha": 1.0}, "alpha: expected a number between 0 and 1"),
     ],
 )
 def test_bad_input_is_refused(sample: list[float], options: Any, message: str) -> None:

@@ -184,12 +184,12 @@ def test_a_mean_that_may_not_be_positive_is_refused_by_the_bootstrap() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"error": 0}, "error: expected a positive standard error, got 0"),
+        ({"error": 0}, "error: expected a positive number, got 0"),
         ({"error": "x"}, "error: expected a finite number"),
         ({"error": 1, "first": 1}, "first must be a whole number of at least 2"),
         ({"error": 1, "first": 30, "most": 59}, "most: expected room for the first runs of both algorithms, 2 x 30"),
-        ({"error": 1, "difference": "ratio"}, 'difference: expected one of "simple", "percent"'),
-        ({"error": 1, "method": "exact"}, 'method: expected one of "parametric", "delta", "bootstrap"'),
+        ({"error": 1, "difference": "ratio"}, 'difference: expected "simple" or "percent"'),
+        ({"error": 1, "method": "exact"}, 'method: expected "parametric", "delta" or "bootstrap"'),
         ({"error": 1, "seed": -1}, "seed must be a whole number of at least 0"),
     ],
 )

@@ -141,16 +141,16 @@ def test_measurement_error_makes_an_effect_smaller() -> None:
     ("call", "message"),
     [
         (lambda: number_of_instances(0), "effect: no number of instances tells an effect of 0 from none"),
-        (lambda: number_of_instances(0.5, power=1), "power: expected a probability .* No finite number of instances"),
-        (lambda: number_of_instances(0.5, power=0), "power: expected a probability between 0 and 1"),
-        (lambda: number_of_instances(0.5, alpha=0), "alpha: expected a probability between 0 and 1"),
+        (lambda: number_of_instances(0.5, power=1), "power: expected a number between 0 and 1, both excluded, got 1"),
+        (lambda: number_of_instances(0.5, power=0), "power: expected a number between 0 and 1"),
+        (lambda: number_of_instances(0.5, alpha=0), "alpha: expected a number between 0 and 1"),
         (lambda: number_of_instances(0.5, power=0.05), r"power: expected more than alpha \(0.05\)"),
         (lambda: detectable_effect(20, power=0.05), r"power: expected more than alpha \(0.05\)"),
         (lambda: number_of_instances(1e-9), "effect: 1e-09 needs more than 1,000,000,000 instances"),
         (lambda: number_of_instances(float("nan")), "effect: expected a finite number"),
-        (lambda: number_of_instances(1e9), "effect: expected at most 1000 standard deviations"),
-        (lambda: number_of_instances(0.5, test="u"), 'test: expected one of "t", "wilcoxon", "sign"'),  # type: ignore[arg-type]
-        (lambda: number_of_instances(0.5, alternative="less"), 'alternative: expected one of "two-sided", "one-sided"'),  # type: ignore[arg-type]
+        (lambda: number_of_instances(1e9), "effect in standard deviations: expected a number of at most 1000"),
+        (lambda: number_of_instances(0.5, test="u"), 'test: expected "t", "wilcoxon" or "sign"'),  # type: ignore[arg-type]
+        (lambda: number_of_instances(0.5, alternative="less"), 'alternative: expected "two-sided" or "one-sided"'),  # type: ignore[arg-type]
         (lambda: number_of_instances(0.5, comparisons=0), "comparisons must be a whole number of at least 1"),
         (lambda: power_of(1, 0.5), "instances must be a whole number of at least 2"),
         (lambda: detectable_effect(2, test="sign"), "2 instances find no effect of up to 1000 standard deviations"),

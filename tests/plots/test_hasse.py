@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from polarbear_plugins.partial_orders import PartialOrder, from_criteria
-from polarbear_plugins.plots.hasse import plot_hasse_diagram, save_hasse_diagrams
-from polarbear_plugins.plots.layers import lay_out
+from polarbear_plugins.partial_orders import PartialOrder
+from polarbear_plugins.partial_orders.order import from_criteria
+from polarbear_plugins.plots.hasse import lay_out, plot_hasse_diagram, save_hasse_diagrams
 
 NAMES = ["RANDOMSEARCH", "PSO", "G3PCX", "MOS", "BIPOP-CMA-ES", "IPOP-CMA-ES", "FULLNEWUOA", "(1+2_m^s) CMA-ES"]
 NAMES += ["iAMALGAM", "a_very_long_name_without_any_end_$x^2$", "NELDER-DOERR"]

@@ -453,7 +453,7 @@ def test_the_ecdf_is_that_of_the_runs_watched_in_full(result: RaceResult) -> Non
 def test_the_attainment_difference_agrees_with_moocore() -> None:
     pytest.importorskip("matplotlib")
     pytest.importorskip("moocore")
-    from polarbear_plugins.measures.ecdf_and_aocc import attainment_differences
+    from polarbear_plugins.measures.attainment import attainment_differences
 
     rng = np.random.default_rng(3)
     runs = [

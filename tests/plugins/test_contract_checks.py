@@ -18,7 +18,8 @@ import pytest
 from polarbear_plugins import Trajectory, hookimpl
 from polarbear_plugins.adapters import table
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.problems.protocols import FunctionAlgorithm, GivenSuite, Identity, Suite
+from polarbear_plugins.problems.given import FunctionAlgorithm, GivenSuite
+from polarbear_plugins.problems.protocols import Identity, Suite
 from polarbear_plugins.problems.spaces import Categorical, Condition, Configuration, ConfigurationSpace, Float
 from polarbear_plugins.testing import check_adapter, check_executor, check_portfolio, check_suite
 

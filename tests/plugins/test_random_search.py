@@ -12,7 +12,8 @@ from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.plugins import random_search as module
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.plugins.random_search import RandomSearch
-from polarbear_plugins.problems.protocols import GivenProblem, Identity
+from polarbear_plugins.problems.given import GivenProblem
+from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.problems.spaces import Configuration, ConfigurationSpace, Float
 from polarbear_plugins.testing import check_portfolio
 
@@ -103,7 +104,7 @@ def test_a_problem_that_is_neither_box_nor_space_is_refused() -> None:
     ("options", "message"),
     [
         ({"colour": "red"}, "no option 'colour'. It takes axis, name"),
-        ({"axis": "weeks"}, "axis: expected evaluations or seconds, got 'weeks'"),
+        ({"axis": "weeks"}, 'axis: expected "evaluations" or "seconds", got \'weeks\''),
         ({"name": " "}, "the name is empty"),
     ],
 )

@@ -13,20 +13,15 @@ from hypothesis import given
 
 from polarbear_plugins import Trajectory
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.problems.protocols import (
-    Algorithm,
-    BoxProblem,
+from polarbear_plugins.problems.given import (
     FunctionAlgorithm,
     GivenProblem,
     GivenSuite,
-    Identity,
-    Problem,
     SampledSuite,
-    SpaceProblem,
-    Suite,
     as_portfolio,
     as_suite,
 )
+from polarbear_plugins.problems.protocols import Algorithm, BoxProblem, Identity, Problem, SpaceProblem, Suite
 from polarbear_plugins.problems.spaces import Configuration, ConfigurationSpace, Float
 
 NAMES = st.text(min_size=1).filter(str.strip)
@@ -253,7 +248,7 @@ def test_what_is_no_collection_of_algorithms_is_refused(nonsense: Any) -> None:
     [{1: stand_still, "1": stand_still}, [FunctionAlgorithm("1", stand_still), FunctionAlgorithm("1", print)]],
 )
 def test_two_algorithms_of_the_same_name_are_refused(algorithms: Any) -> None:
-    with pytest.raises(InvalidInputError, match="Two algorithms are called 1; names must differ"):
+    with pytest.raises(InvalidInputError, match="algorithms of the portfolio: '1' is named more than once"):
         as_portfolio(algorithms)
 
 

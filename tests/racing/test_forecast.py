@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from polarbear_plugins import PolarBearError, RaceResult, RaceSettings, race
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, draw_log_ratings, synthetic_portfolio
-from polarbear_plugins.racing.forecast import _correlation, _variance, outlook
-from polarbear_plugins.racing.result import analyze
+from polarbear_plugins.racing.analysis import analyze
+from polarbear_plugins.racing.forecast import _correlation, _variance, forecast
 from polarbear_plugins.racing.rules import next_batch
 
 SETTINGS = RaceSettings(alpha=0.95, epsilon=0.1, draws=1000, seed=1)
@@ -28,7 +28,7 @@ def started(**options: object) -> RaceResult:
 def test_the_same_seed_gives_the_same_forecast() -> None:
     result = started()
     assert not result.resolved
-    one, same, other = (result.outlook(50, seed) for seed in (0, 0, 1))
+    one, same, other = (result.forecast(50, seed) for seed in (0, 0, 1))
     assert np.array_equal(one.instances, same.instances)
     assert np.array_equal(one.costs, same.costs)
     assert not np.array_equal(one.instances, other.instances)
@@ -47,7 +47,7 @@ def test_needs_lie_in_their_intervals_about_as_often_as_they_should() -> None:
         )
         if begun.resolved:
             continue
-        found = begun.outlook()
+        found = begun.forecast()
         low, high = found.low or math.inf, found.high or math.inf
         needed = len(ended.state.table) - len(begun.state.table)
         count += 1
@@ -90,7 +90,7 @@ def test_every_kind_of_race_has_a_forecast() -> None:
         {"alpha": 1.0},
     ):
         result = started(**options)
-        found = result.outlook(20)
+        found = result.forecast(20)
         assert not result.resolved
         assert (found.instances > 0).all()
         json.dumps(found.to_dict(), allow_nan=False)
@@ -100,7 +100,7 @@ def test_strict_resolution_needs_more_than_crossing_and_a_surer_decision_more_th
     def median(**options: object) -> float:
         result = started()
         state = replace(result.state, settings=replace(result.settings, **options))  # type: ignore[arg-type]
-        return float(np.median(outlook(state, result.posterior).instances))
+        return float(np.median(forecast(state, result.posterior).instances))
 
     assert median(resolution="crossing") < median(resolution="strict")
     assert median(alpha=0.9) < median(alpha=0.95) < median(alpha=0.999)
@@ -127,7 +127,7 @@ def test_two_algorithms_need_what_an_exact_simulation_says(wins: int, losses: in
         inside = beta.cdf(0.6, 1 + won, 1 + lost) - beta.cdf(0.4, 1 + won, 1 + lost)
         done = (ahead >= 0.99) | (ahead <= 0.01) | (inside >= 0.99)
         needed = np.where((needed == 0) & done, drawn, needed)
-    found = result.outlook(4000)
+    found = result.forecast(4000)
     assert found.mean == pytest.approx(needed.mean(), rel=0.15)
     for share in (0.1, 0.25, 0.5, 0.75, 0.9):
         exact = float(np.quantile(needed, share, method="higher"))
@@ -138,7 +138,7 @@ def test_two_algorithms_need_what_an_exact_simulation_says(wins: int, losses: in
 def test_the_cost_is_that_of_the_runs() -> None:
     # One timepoint at time 10 and two algorithms: every instance costs 20.
     table = table_of([[[1.0, 2.0]]] * 12 + [[[2.0, 1.0]]] * 8, timepoints=[10])
-    found = analyze(table, SETTINGS).outlook()
+    found = analyze(table, SETTINGS).forecast()
     assert np.array_equal(found.costs, 20 * found.instances)
 
 
@@ -148,19 +148,19 @@ def test_values_that_are_missing_or_infinite_are_no_obstacle() -> None:
     values[:5, 0] = np.inf
     values[10:, 2, 2] = np.nan
     table = table_of(values)
-    found = analyze(table, SETTINGS).outlook()
+    found = analyze(table, SETTINGS).forecast()
     assert (found.instances >= 8).all()
 
 
 def test_one_algorithm_left_needs_nothing() -> None:
     table = table_of([[[1.0, 2.0]]] * 40, timepoints=[10])
-    found = analyze(table, SETTINGS).outlook(7)
+    found = analyze(table, SETTINGS).forecast(7)
     assert (found.instances.tolist(), found.mean, found.median) == ([0.0] * 7, 0.0, 0)
 
 
 def test_what_takes_too_long_is_said_to() -> None:
     table = table_of([[[1.0, 2.0]], [[2.0, 1.0]]] * 4, timepoints=[10])
-    found = analyze(table, replace(SETTINGS, epsilon=0.001, alpha=0.9999)).outlook()
+    found = analyze(table, replace(SETTINGS, epsilon=0.001, alpha=0.9999)).forecast()
     assert found.to_dict()["unfinished"] > 0
     assert (found.mean, found.high) == (None, None)
     assert "many" in str(found) or "hundred times" in str(found)
@@ -179,15 +179,15 @@ def test_batches_of_many_races_are_those_of_each(batch: int, before: int, settle
 def test_bad_input_is_refused() -> None:
     result = started()
     with pytest.raises(PolarBearError, match="simulations must be a whole number of at least 1"):
-        result.outlook(0)
+        result.forecast(0)
     with pytest.raises(PolarBearError, match="seed must be a whole number of at least 0"):
-        result.outlook(5, -1)
-    with pytest.raises(PolarBearError, match="quantile: expected a share from 0 to 1"):
-        result.outlook(5).quantile(1.5)
+        result.forecast(5, -1)
+    with pytest.raises(PolarBearError, match="quantile: expected a number from 0 to 1"):
+        result.forecast(5).quantile(1.5)
 
 
-def test_the_outlook_gives_its_simulations(raced: RaceResult) -> None:
-    found = raced.outlook(simulations=20)
+def test_a_forecast_gives_its_simulations(raced: RaceResult) -> None:
+    found = raced.forecast(simulations=20)
     frame = found.to_pandas()
     assert column_kinds(frame) == {"simulation": "int", "instances": "float", "cost": "float"}
     np.testing.assert_array_equal(frame["instances"], found.instances)

@@ -10,8 +10,9 @@ from builders import column_kinds, synthetic_race, table_of, wins_table
 
 from polarbear_plugins import RaceResult, RaceSettings, RankingTable, analyze, race, rank
 from polarbear_plugins.errors import InvalidInputError, SourceError
-from polarbear_plugins.racing.forecast import outlook
-from polarbear_plugins.racing.result import Failure, infer
+from polarbear_plugins.racing.analysis import infer
+from polarbear_plugins.racing.forecast import forecast
+from polarbear_plugins.racing.state import Failure
 
 SETTINGS = RaceSettings(seed=1, draws=1000)
 
@@ -143,11 +144,13 @@ def test_ranking_the_runs_of_a_result_again_gives_its_table() -> None:
 
 def test_a_settled_race_needs_no_more_instances() -> None:
     result = analyze(wins_table([20], 20), SETTINGS)
-    assert (result.outlook().median, result.outlook().high) == (0, 0)
+    assert (result.forecast().median, result.forecast().high) == (0, 0)
 
 
 def test_the_closer_a_pair_the_more_instances_it_needs() -> None:
-    needed = [analyze(wins_table([wins], 40), replace(SETTINGS, epsilon=0.0)).outlook().median for wins in (27, 25, 23)]
+    needed = [
+        analyze(wins_table([wins], 40), replace(SETTINGS, epsilon=0.0)).forecast().median for wins in (27, 25, 23)
+    ]
     assert all(count is not None for count in needed)
     assert needed == sorted(needed, key=lambda count: count or 0)
     assert needed[0] != needed[-1]
@@ -155,7 +158,7 @@ def test_the_closer_a_pair_the_more_instances_it_needs() -> None:
 
 def test_the_forecast_is_about_right_for_a_clear_difference() -> None:
     # 70 % wins of 30: p = 0.7 needs (2.33 * 0.5 / 0.2)^2 = 34 instances or so, with the doubt that 30 leave.
-    found = outlook((state := analyze(wins_table([21], 30), replace(SETTINGS, epsilon=0.0))).state, state.posterior)
+    found = forecast((state := analyze(wins_table([21], 30), replace(SETTINGS, epsilon=0.0))).state, state.posterior)
     assert found.low is not None
     assert found.median is not None
     assert found.low <= 16  # the next batch
@@ -164,7 +167,7 @@ def test_the_forecast_is_about_right_for_a_clear_difference() -> None:
 
 def test_equivalence_within_the_rope_needs_fewer_instances_when_the_rope_is_wide() -> None:
     narrow, wide = (
-        analyze(wins_table([30], 60), replace(SETTINGS, epsilon=epsilon)).outlook().median for epsilon in (0.05, 0.2)
+        analyze(wins_table([30], 60), replace(SETTINGS, epsilon=epsilon)).forecast().median for epsilon in (0.05, 0.2)
     )
     assert wide is not None
     assert narrow is None or narrow > wide
@@ -173,7 +176,7 @@ def test_equivalence_within_the_rope_needs_fewer_instances_when_the_rope_is_wide
 def test_crossing_resolution_needs_fewer_instances_than_strict() -> None:
     crossing_pair = wins_table([38, 20, 2], 40)
     strict, crossing = (
-        analyze(crossing_pair, replace(SETTINGS, resolution=mode, epsilon=0.0, alpha=0.999)).outlook().median
+        analyze(crossing_pair, replace(SETTINGS, resolution=mode, epsilon=0.0, alpha=0.999)).forecast().median
         for mode in ("strict", "crossing")
     )
     assert crossing is not None
@@ -181,7 +184,7 @@ def test_crossing_resolution_needs_fewer_instances_than_strict() -> None:
 
 
 def test_a_forecast_reads_as_a_sentence() -> None:
-    assert "more instances (80 % interval" in str(analyze(wins_table([12], 20), SETTINGS).outlook())
+    assert "more instances (80 % interval" in str(analyze(wins_table([12], 20), SETTINGS).forecast())
 
 
 def test_values_that_grow_are_analyzed_and_given_again() -> None:
@@ -233,5 +236,5 @@ def test_an_empty_table_has_the_columns_and_kinds_of_a_full_one(raced: RaceResul
 
 
 def test_another_table_is_refused(raced: RaceResult) -> None:
-    with pytest.raises(InvalidInputError, match=r"to_pandas: expected one of .*open_pairs.*got 'draws'"):
+    with pytest.raises(InvalidInputError, match=r"to_pandas: expected .*open_pairs.*got 'draws'"):
         raced.to_pandas("draws")  # type: ignore[arg-type]

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import stats
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.rankings.mean_ranks import mean_ranks, mean_regret
+from polarbear_plugins.rankings.summaries import mean_ranks, mean_regret
 
 NAMES = ["a", "b", "c"]
 cubes = arrays.arrays(

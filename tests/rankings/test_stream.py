@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polarbear_plugins.errors import InvalidInputError, PolarBearError
-from polarbear_plugins.rankings.stream import RankingStream, default_timepoints, natural_key, rank, stream_rankings
+from polarbear_plugins.names import natural_key
+from polarbear_plugins.rankings.stream import RankingStream, default_timepoints, rank, rank_cells, stream_rankings
 from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.trajectories.trajectory import Trajectory, best_at
 
@@ -217,7 +218,7 @@ def test_values_closer_than_the_tolerance_are_tied() -> None:
         ({"algorithms": "ab"}, r"algorithms: expected a list of names, got 'ab'\."),
         ({"algorithms": 5}, r"algorithms: expected a list of names, got 5\."),
         ({"algorithms": ["a"]}, "at least two algorithms, got only 'a'"),
-        ({"algorithms": ["a", "a"]}, "algorithms: a named more than once"),
+        ({"algorithms": ["a", "a"]}, "algorithms: 'a' is named more than once"),
         ({"repetitions": "mean"}, 'repetitions: expected "weight" or "independent", got \'mean\''),
         ({"tolerance": -1}, "tolerance: must not be negative, got -1"),
         ({"trajectories": []}, "There are no trajectories to rank"),
@@ -492,3 +493,19 @@ def test_of_a_complete_instance_nothing_is_held() -> None:
     for name in ("a", "b"):
         stream.add(run_of(name))
         assert len(arrays_held_by(stream)) == before + (name == "a")
+
+
+def test_runs_in_cells_are_paired_and_share_the_weight_of_their_instance() -> None:
+    cells = {("a", "f0"): [np.array([1.0]), np.array([3.0])], ("b", "f0"): [np.array([2.0])]}
+    table = rank_cells(["a", "b"], [1.0], cells, ["f0"])
+    assert table.ranks[:, 0].tolist() == [[1, 2], [2, 1]]
+    assert table.weights.tolist() == [0.5, 0.5]
+
+
+def test_an_instance_without_runs_in_cells_has_a_row_that_compares_nobody() -> None:
+    table = rank_cells(
+        ["a", "b"], [1.0], {("a", "f1"): [np.array([1.0])], ("b", "f1"): [np.array([2.0])]}, ["f0", "f1"]
+    )
+    assert table.instances == ("f0", "f1")
+    assert np.isnan(table.values[0]).all()
+    assert table.ranks[:, 0].tolist() == [[0, 0], [1, 2]]

@@ -8,7 +8,7 @@ from builders import table_of
 
 from polarbear_plugins import fit, select
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.rankings.virtual_algorithms import add_virtual_algorithms
+from polarbear_plugins.rankings.summaries import add_virtual_algorithms
 
 VALUES = [[[3.0, 1.0, 2.0], [1.0, 1.0, 0.5]], [[1.0, 3.0, 2.0], [1.0, np.nan, 0.5]], [[5.0, 4.0, np.inf]] * 2]
 
@@ -59,7 +59,7 @@ def test_members_that_complete_each_other_are_worth_more_than_their_sum() -> Non
         ({"x": "ab"}, "virtual 'x': expected a list of members"),
         ({"x": [[1.0, 2.0]]}, r"virtual 'x': expected values of the shape \[3 rows, 2 timepoints\], got \[1, 2\]"),
         ({"x": []}, "virtual 'x': expected values of the shape"),
-        ({"a": ["b", "c"]}, "a named more than once"),
+        ({"a": ["b", "c"]}, "'a' is named more than once"),
         ({" ": ["b", "c"]}, "the name is empty"),
     ],
 )

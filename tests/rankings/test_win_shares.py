@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from polarbear_plugins.rankings.win_shares import win_shares
+from polarbear_plugins.rankings.summaries import win_shares
 
 INF, NAN = math.inf, math.nan
 

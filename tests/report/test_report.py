@@ -20,7 +20,7 @@ from polarbear_plugins import RaceResult, RaceSettings, RankingTable, analyze, h
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.plugins.hookspecs import ReportSection
 from polarbear_plugins.plugins.manager import Plugins
-from polarbear_plugins.racing.result import Failure
+from polarbear_plugins.racing.state import Failure
 from polarbear_plugins.report import render, write_report
 from polarbear_plugins.report.commands import how_to_repeat
 from polarbear_plugins.report.words import Stretch, advice_from, conclusion, stretches
@@ -128,7 +128,7 @@ def test_what_is_not_settled_and_what_it_would_take_is_told() -> None:
     page = Page(without_plugins(result))
     assert not result.resolved
     assert "1 pair is neither surely different nor surely equivalent" in page.text
-    assert str(result.outlook()) in page.text
+    assert str(result.forecast()) in page.text
 
 
 def test_a_race_that_ended_before_its_first_round_has_a_report() -> None:

@@ -233,7 +233,7 @@ def test_the_representation_says_what_was_chosen_under_what() -> None:
     ("among", "message"),
     [
         (["a", "z", "y"], "knows no 'z', 'y'; it has a, b, c"),
-        (["a", "b", "a"], "a named more than once"),
+        (["a", "b", "a"], "'a' is named more than once"),
         ([], "at least one algorithm, got none"),
         ("ab", "expected a list of algorithms, got 'ab'"),
         (3, "expected a list of algorithms, got 3"),

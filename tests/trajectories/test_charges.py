@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.plugins.random_search import RandomSearch
-from polarbear_plugins.problems.protocols import Identity
+from polarbear_plugins.problems.protocols import ChargedProblem, Identity, ObjectivesProblem
 from polarbear_plugins.problems.spaces import Configuration, ConfigurationSpace, Float
-from polarbear_plugins.trajectories.charges import ChargedProblem, Charges, ObjectivesProblem
-from polarbear_plugins.trajectories.hypervolume import undominated_volume
+from polarbear_plugins.trajectories.recording import Charges, undominated_volume
 
 SPACE = ConfigurationSpace({"x": Float(0, 1), "y": Float(0, 1)})
 

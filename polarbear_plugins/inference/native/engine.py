@@ -15,8 +15,6 @@ from polarbear_plugins.inference.task import Draws, Task
 from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.priors import Dirichlet, HierarchicalDirichlet, TemporalPrior
 
-__all__ = ["native"]
-
 
 def native(task: Task, *, min_moves: int = 0) -> Draws:
     """Compute a posterior by Laplace expansion, importance sampling and, where needed, Markov moves."""

@@ -13,12 +13,10 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import digamma, logsumexp
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.inference.native.importance import systematic
 from polarbear_plugins.inference.native.independent import Timepoint, sample_timepoints
 from polarbear_plugins.plackett_luce.subsets import Statistics
-
-__all__ = ["Hierarchical", "sample_hierarchical"]
 
 _SEARCH_DRAWS, _NODE_DRAWS = 250, 1000
 _DROP = 7.0  # grid points whose log-density is this far below the best are left out
@@ -119,8 +117,7 @@ def _integrate(places: FloatArray, slopes: FloatArray) -> FloatArray:
     """Log-density, up to a constant, from its slope."""
     if places.size == 1:
         return np.zeros(1)
-    values: FloatArray = CubicSpline(places, slopes).antiderivative()(places)
-    return values
+    return CubicSpline(places, slopes).antiderivative()(places)
 
 
 def _mode(density: _Density, low: float, high: float) -> tuple[float, dict[float, float]]:

@@ -7,9 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.checks import FloatArray
-
-__all__ = ["antithetic_normals", "resample", "smooth_weights", "systematic"]
+from polarbear_plugins.arrays import FloatArray
 
 
 def smooth_weights(log_weights: FloatArray) -> tuple[FloatArray, float, float]:

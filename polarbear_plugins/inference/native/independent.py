@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.inference.native.importance import antithetic_normals, resample, smooth_weights
 from polarbear_plugins.inference.native.laplace import LaplaceTarget, enough, forgotten, hmc_move, memory
 from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
 from polarbear_plugins.plackett_luce.subsets import Statistics
-
-__all__ = ["Timepoint", "expand", "gibbs_sweep", "sample_timepoints"]
 
 _T_DEGREES = 7.0
 # A coordinate whose algorithm was chosen less often than this has a long lower tail.
@@ -175,12 +173,10 @@ class _Whitener:
         return _Whitener(self.matrix.astype(np.float32))
 
     def step(self, z: NDArray[Any], /) -> NDArray[Any]:
-        step: NDArray[Any] = (z @ self.matrix)[:, None, :]
-        return step
+        return (z @ self.matrix)[:, None, :]
 
     def back(self, pull: NDArray[Any], /) -> NDArray[Any]:
-        back: NDArray[Any] = pull[:, 0, :] @ self.matrix.T
-        return back
+        return pull[:, 0, :] @ self.matrix.T
 
 
 def _propose(
@@ -238,8 +234,7 @@ def gibbs_sweep(statistics: Statistics, utilities: FloatArray, rng: np.random.Ge
         with np.errstate(over="ignore"):
             arrivals[:, inside] *= np.exp(np.clip(-log_scale, _LOWEST_LOG, -_LOWEST_LOG))[:, None]
         np.minimum(arrivals, _MOST_ARRIVALS, out=arrivals)
-    centred: FloatArray = logs - logs.mean(axis=1, keepdims=True)
-    return centred
+    return logs - logs.mean(axis=1, keepdims=True)
 
 
 def _groups(

@@ -9,11 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.checks import Float32Array, FloatArray
+from polarbear_plugins.arrays import Float32Array, FloatArray
 from polarbear_plugins.inference.native.remainder import Remainder
 from polarbear_plugins.plackett_luce.likelihood import Likelihood
-
-__all__ = ["LaplaceTarget", "Whitener", "enough", "forgotten", "hmc_move", "memory"]
 
 
 class Whitener(Protocol):
@@ -70,8 +68,7 @@ class LaplaceTarget:
 
     def utilities(self, z: FloatArray) -> FloatArray:
         """Utilities ``[draw, timepoint, algorithm]``."""
-        utilities: FloatArray = self.mode + self.whitener.step(z)
-        return utilities
+        return self.mode + self.whitener.step(z)
 
     def remainder(self, z: FloatArray) -> FloatArray:
         """Logarithm of the importance weight of each ``z``."""
@@ -124,8 +121,7 @@ def hmc_move(
 
 
 def _squares(z: FloatArray) -> FloatArray:
-    squares: FloatArray = np.einsum("zk,zk->z", z, z)
-    return squares
+    return np.einsum("zk,zk->z", z, z)
 
 
 def enough(k_hat: float, effective: float, draws: int) -> bool:

@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
-from polarbear_plugins.checks import FloatArray
-
-__all__ = ["BlockWhitener", "Coordinates", "Root", "find_coordinates"]
+from polarbear_plugins.arrays import FloatArray
 
 _PART = 64  # coordinates of all latent functions that are worked on at a time, at least
 
@@ -143,8 +141,7 @@ class Root:
 
 
 def _solve(root: FloatArray, right: FloatArray) -> FloatArray:
-    solved: FloatArray = solve_triangular(root, right, lower=True, check_finite=False)
-    return solved
+    return solve_triangular(root, right, lower=True, check_finite=False)
 
 
 class BlockWhitener:

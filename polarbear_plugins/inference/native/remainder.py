@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.checks import Float32Array, FloatArray
+from polarbear_plugins.arrays import Float32Array, FloatArray
 from polarbear_plugins.plackett_luce.likelihood import LOWEST, MANY_SETS, Block, Likelihood
-
-__all__ = ["Remainder"]
 
 # Single precision is good for steps up to this, which exp can take, and for so many choices: logarithms of numbers near
 # 1 err by less than 1e-7, and no sum of them by more than 0.01, which is nothing to the weight of a draw.
@@ -77,15 +75,13 @@ class Remainder:
         value = np.einsum("ztn,ztn->z", step, self._pulls + 0.5 * _times(step, self._single_information))
         for _, _, counts, _, sums in self._groups(step):
             value -= (np.log(sums, out=sums) @ counts[:, :, None]).sum(axis=0)[:, 0]
-        remainder: FloatArray = value.astype(np.float64)
-        return remainder
+        return value.astype(np.float64)
 
     def gradient(self, step: Float32Array) -> Float32Array:
         """Gradient of the remainder, of the same shape as the steps."""
         if not self._single_suffices(step):
             exact = self._likelihood.gradient(self._x + step) - self._gradient
-            gradient: Float32Array = (exact + _times(step, self._information)).astype(np.float32)
-            return gradient
+            return (exact + _times(step, self._information)).astype(np.float32)
         gradient = self._pulls + _times(step, self._single_information)
         for timepoints, shares, counts, theta, sums in self._groups(step):
             pulls = np.divide(counts[:, None, :], sums, out=sums) @ shares.transpose(0, 2, 1)
@@ -98,8 +94,7 @@ class Remainder:
     def _exact_value(self, step: Float32Array) -> FloatArray:
         change = self._likelihood.value(self._x + step) - self._likelihood.value(self._x)
         slope = self._gradient - 0.5 * _times(step, self._information)
-        exact: FloatArray = change - np.einsum("ztn,ztn->z", step, slope)
-        return exact
+        return change - np.einsum("ztn,ztn->z", step, slope)
 
     def _value_of_many(self, step: Float32Array) -> FloatArray:
         """Remainder where sets are very many: by sums over all of them, or set by set where those say too little."""
@@ -204,5 +199,4 @@ class Remainder:
 
 def _times(step: NDArray[Any], matrices: NDArray[Any]) -> NDArray[Any]:
     """Product of ``step[draw, timepoint, algorithm]`` with a matrix for each timepoint."""
-    product: NDArray[Any] = (step.transpose(1, 0, 2) @ matrices).transpose(1, 0, 2)
-    return product
+    return (step.transpose(1, 0, 2) @ matrices).transpose(1, 0, 2)

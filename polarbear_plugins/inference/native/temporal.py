@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.inference.native.importance import antithetic_normals, resample, smooth_weights, systematic
 from polarbear_plugins.inference.native.laplace import LaplaceTarget, enough, forgotten, hmc_move, memory
 from polarbear_plugins.inference.native.precision import Root, find_coordinates
@@ -24,8 +24,6 @@ from polarbear_plugins.inference.task import Draws, Task
 from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
 from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.priors.base import TemporalPrior
-
-__all__ = ["Expansion", "GridPoint", "Modes", "WarmStart", "find_centre", "sample_temporal"]
 
 _DIFFERENCE = 0.2  # between the points of finite differences of the log-evidence
 _DROP = 6.0  # grid points whose log-evidence is this far below the best are left out

@@ -15,7 +15,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray, as_number, as_whole_number
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number, as_whole_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearError
 from polarbear_plugins.inference.native.importance import resample, smooth_weights
 from polarbear_plugins.inference.pymc.model import build_model, convert, layout, load, quiet, unpack
@@ -23,8 +24,6 @@ from polarbear_plugins.inference.task import Draws, Engine, Task
 from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.priors import Dirichlet, TemporalPrior
 from polarbear_plugins.priors.base import check_positive
-
-__all__ = ["PYMC_ENGINES", "advi", "fullrank_advi", "laplace", "nuts", "pathfinder"]
 
 Sampler: TypeAlias = Literal["auto", "nutpie", "pymc"]
 
@@ -313,8 +312,7 @@ def _log_densities(model: Any, points: Mapping[str, FloatArray], parts: int) -> 
 def _log_normal(deviations: FloatArray, covariance: FloatArray) -> FloatArray:
     """Log-density of a normal distribution up to a constant."""
     whitened = np.linalg.solve(np.linalg.cholesky(covariance), deviations.T)
-    density: FloatArray = -0.5 * (whitened**2).sum(axis=0)
-    return density
+    return -0.5 * (whitened**2).sum(axis=0)
 
 
 def _too_far(k_hat: float) -> str:

@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
 from polarbear_plugins.inference.task import Task
 from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
 from polarbear_plugins.priors import Dirichlet, HierarchicalDirichlet, TemporalPrior
-
-__all__ = ["build_model", "convert", "layout", "load", "quiet", "unpack"]
 
 # numpy's names for what PyTensor calls otherwise.
 _OTHER_NAMES = {

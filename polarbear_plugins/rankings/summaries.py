@@ -1,25 +1,49 @@
-"""Mean ranks and mean normalised regret over time with standard errors, the usual report beside the posterior.
-
-A mean rank depends on who else took part, and a mean regret on how values are scaled; the posterior does on neither.
-"""
+"""What rankings say without a model: shares of wins, mean ranks, mean regret; and virtual algorithms."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from polarbear_plugins.checks import FloatArray
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_array
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.names import as_name
 from polarbear_plugins.rankings.ranks import ranks_of
 from polarbear_plugins.rankings.table import RankingTable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MeanCurves", "mean_ranks", "mean_regret"]
+
+def win_shares(table: RankingTable) -> FloatArray:
+    """Share of the instances on which each algorithm is best, at each timepoint.
+
+    The plug-in estimate of the ratings: how often an algorithm ranks first among those present, a tie for the first
+    place split evenly, rows weighted as the table says.  ``nan`` where an algorithm was never compared.
+
+    Returns
+    -------
+    shares[timepoint, algorithm]
+
+    Examples
+    --------
+    >>> table = RankingTable.from_values([[[1.0, 2.0]], [[3.0, 3.0]]], algorithms=["csa", "msr"], timepoints=[10])
+    >>> win_shares(table)
+    array([[0.75, 0.25]])
+    """
+    compared = np.count_nonzero(table.ranks, axis=-1, keepdims=True) > 1  # who is alone neither wins nor loses
+    first = ((table.ranks == 1) & compared).astype(np.float64)
+    first /= np.maximum(first.sum(axis=-1, keepdims=True), 1.0)
+    weights = table.weights
+    observed = np.einsum("r,rta->ta", weights, (table.ranks > 0) & compared)
+    shares: FloatArray = np.full(observed.shape, np.nan)
+    np.divide(np.einsum("r,rta->ta", weights, first), observed, out=shares, where=observed > 0)
+    return shares
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,11 +102,10 @@ def mean_ranks(table: RankingTable, among: Sequence[str] | None = None) -> MeanC
     >>> mean_ranks(table).mean, mean_ranks(table).standard_error
     (array([[1.25, 1.75]]), array([[0.25, 0.25]]))
     """
+    from scipy.stats import rankdata
+
     names, values = _selected(table, among)
-    places = ranks_of(values, table.tolerance).astype(np.float64)
-    # Who shares a place with m others is, on average, m / 2 places further back.
-    shared = (places[..., :, None] == places[..., None, :]).sum(axis=-1)
-    places += (shared - 1) / 2
+    places = rankdata(ranks_of(values, table.tolerance), axis=-1)  # values within the tolerance tie
     return _averaged(table, names, np.where(np.isnan(values), np.nan, places))
 
 
@@ -109,7 +132,7 @@ def mean_regret(table: RankingTable, among: Sequence[str] | None = None) -> Mean
     regrets = np.full(values.shape, np.nan)
     for instance in range(len(table.instances)):
         rows = table.instance_index == instance
-        finite = table.values[rows]  # noqa: PD011 - no data frame
+        finite = table.values[rows]
         finite = finite[np.isfinite(finite)]
         low, span = (finite.min(), np.ptp(finite)) if finite.size else (0.0, 0.0)
         with np.errstate(invalid="ignore"):  # nothing yet, inf, is 1 below
@@ -124,7 +147,7 @@ def _selected(table: RankingTable, among: Sequence[str] | None) -> tuple[tuple[s
     unknown = [name for name in names if name not in table.algorithms]
     if unknown or not names or len(set(names)) < len(names):
         raise InvalidInputError(f"among: expected different ones of {', '.join(table.algorithms)}, got {list(names)}.")
-    every: FloatArray = table.values  # noqa: PD011 - no data frame
+    every: FloatArray = table.values
     values = every[..., [table.algorithms.index(name) for name in names]]
     values[np.isnan(values).any(axis=-1)] = np.nan
     return names, values
@@ -149,3 +172,64 @@ def _averaged(table: RankingTable, names: tuple[str, ...], each: FloatArray) -> 
         error = np.sqrt(squares / (number - 1) / number)
     error[number < 2] = np.nan
     return MeanCurves(names, table.timepoints, mean, error, number.min(axis=-1).astype(np.float64))
+
+
+def add_virtual_algorithms(
+    table: RankingTable, virtual: Mapping[str, Sequence[str] | ArrayLike], *, maximize: bool = False
+) -> RankingTable:
+    """Rank virtual algorithms with the others, such as a portfolio measured jointly.
+
+    Adding the ratings of the members underestimates a portfolio whose members complete each other, as when the
+    hypervolume of their joined fronts exceeds each one's.  Measured jointly and ranked like an algorithm, it gets a
+    rating of its own from the same runs.
+
+    Parameters
+    ----------
+    virtual
+        By name, either the algorithms that run in parallel, of which the best result counts (``nan`` where one of
+        them was not observed), or the values ``[row, timepoint]`` of the joint measurement, in the rows of the table.
+    maximize
+        Larger values are better in those measurements.
+
+    Examples
+    --------
+    >>> table = RankingTable.from_values(
+    ...     [[[3.0, 1.0, 2.0]], [[1.0, 3.0, 2.0]]], algorithms=["a", "b", "c"], timepoints=[10]
+    ... )
+    >>> longer = add_virtual_algorithms(table, {"a+b": ["a", "b"]})
+    >>> longer.algorithms
+    ('a', 'b', 'c', 'a+b')
+    >>> longer.values[:, 0, 3]
+    array([1., 1.])
+    """
+    if not virtual:
+        raise InvalidInputError("virtual: expected at least one name with its members or its values.")
+    columns = [_measured(table, as_name(name, "virtual"), given, maximize) for name, given in virtual.items()]
+    names = [*table.algorithms, *(as_name(name, "virtual") for name in virtual)]
+    empty = RankingTable(names, table.timepoints, repetitions=table.repetitions, tolerance=table.tolerance)
+    weights = table.weights
+    if table.repetitions == "weight":  # the new table divides them by the rows of the instance again
+        weights = weights * np.bincount(table.instance_index)[table.instance_index]
+    rows = [table.instances[index] for index in table.instance_index]
+    return empty.extended(np.concatenate([table.values, np.stack(columns, axis=-1)], axis=-1), rows, weights)
+
+
+def _measured(table: RankingTable, name: str, given: Sequence[str] | ArrayLike, maximize: bool) -> FloatArray:
+    if isinstance(given, str):
+        raise InvalidInputError(f"virtual {name!r}: expected a list of members or an array of values, got {given!r}.")
+    if isinstance(given, list | tuple) and given and all(isinstance(member, str) for member in given):
+        unknown = [member for member in given if member not in table.algorithms]
+        if unknown:
+            raise InvalidInputError(
+                f"virtual {name!r}: the table knows no {', '.join(map(repr, unknown))}; it has "
+                f"{', '.join(table.algorithms)}."
+            )
+        return table.values[:, :, [table.algorithms.index(member) for member in given]].min(axis=-1)
+    values = as_array(given, f"virtual {name!r}")
+    shape = table.values.shape[:2]
+    if values.shape != shape:
+        raise InvalidInputError(
+            f"virtual {name!r}: expected values of the shape [{shape[0]} rows, {shape[1]} timepoints], "
+            f"got {list(values.shape)}."
+        )
+    return -values if maximize else values

@@ -1,0 +1,69 @@
+"""Sets of runs: grouped by algorithm, checked, and extended past their end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from polarbear_plugins.checks import as_number
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.names import natural_key
+from polarbear_plugins.trajectories.trajectory import Trajectory
+
+
+def group_runs(trajectories: Iterable[Trajectory], who: str) -> dict[str, list[Trajectory]]:
+    """Sort runs by their algorithm, in the order of the names; there must be one at least."""
+    groups: dict[str, list[Trajectory]] = {}
+    for trajectory in trajectories:
+        groups.setdefault(check_trajectory(trajectory).algorithm, []).append(trajectory)
+    if not groups:
+        raise InvalidInputError(f"{who}: there are no trajectories.")
+    return {name: groups[name] for name in sorted(groups, key=natural_key)}
+
+
+def watched_until(groups: Mapping[str, Sequence[Trajectory]], time: float, who: str) -> dict[str, list[Trajectory]]:
+    """Keep the runs of each algorithm that were watched until a time; each algorithm must have one."""
+    kept = {name: [run for run in runs if run.horizon >= time] for name, runs in groups.items()}
+    for name, runs in kept.items():
+        if not runs:
+            longest = max(run.horizon for run in groups[name])
+            raise InvalidInputError(
+                f"{who}: no run of {name!r} was watched until {time:g}, the longest until {longest:g}. Choose an "
+                "earlier time, leave it out, or use hold_last_value if its runs ended by themselves."
+            )
+    return kept
+
+
+def hold_last_value(trajectories: Iterable[Trajectory], until: float) -> Iterator[Trajectory]:
+    """Take runs that ended before ``until`` as watched until then: their last value stands.
+
+    Right for algorithms that ended by themselves, since nothing better would have come.  Wrong for runs that somebody
+    stopped, such as those of a race, which runs an algorithm only as long as a question is open.
+
+    >>> run = Trajectory(algorithm="a", instance="f", times=[1, 10], best=[5.0, 2.0], horizon=20)
+    >>> next(hold_last_value([run], until=100))
+    Trajectory(algorithm='a', instance='f', seed=0, 2 steps to 2 at time 10, watched until 100)
+    """
+    until = as_number(until, "hold_last_value: until")
+    for trajectory in trajectories:
+        if check_trajectory(trajectory).horizon >= until:
+            yield trajectory
+        else:
+            yield Trajectory(
+                algorithm=trajectory.algorithm,
+                instance=trajectory.instance,
+                seed=trajectory.seed,
+                times=trajectory.times,
+                best=trajectory.best,
+                horizon=until,
+                incumbent=True,  # it may be such, and was checked when it was made
+            )
+
+
+def check_trajectory(trajectory: Trajectory) -> Trajectory:
+    """Refuse what is no trajectory."""
+    if not isinstance(trajectory, Trajectory):
+        raise InvalidInputError(
+            f"Expected Trajectory objects, got {type(trajectory).__name__}. "
+            "polarbear_plugins.read_trajectories turns files and data frames into them."
+        )
+    return trajectory

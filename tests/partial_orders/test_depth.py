@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from builders import column_kinds
+from command_line import run_example
 from hypothesis import given, settings
 from numpy.typing import NDArray
 
@@ -384,14 +383,8 @@ def test_many_optimizers_and_orders_fit() -> None:
 
 
 @pytest.mark.slow
-def test_the_example_tells_central_from_outlying_problems(root: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", root / "examples" / "suite_depth.py", "--quick"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "most central: rosenbrock-1; most outlying: ellipsoid-1" in done.stdout
+def test_the_example_tells_central_from_outlying_problems() -> None:
+    assert "most central: rosenbrock-1; most outlying: ellipsoid-1" in run_example("suite_depth.py", "--quick")
 
 
 def test_depths_are_told_with_the_pairs_of_each_function() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import table_of
+from command_line import run_example
 
 from polarbear_plugins import (
     Posterior,
@@ -544,16 +545,7 @@ def test_without_matplotlib_a_line_tells_what_to_install(result: RaceResult, mon
 @pytest.mark.slow
 def test_the_gallery_is_drawn(root: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    command = [
-        sys.executable,
-        "-W",
-        "error",
-        str(root / "examples" / "figures.py"),
-        "--quick",
-        "--folder",
-        str(tmp_path),
-    ]
-    subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    run_example("figures.py", "--quick", "--folder", tmp_path)
     made = {path.stem for path in tmp_path.glob("*.png")}
     assert {"ratings", "dominance", "values", "allocation", "wins", "timeline", "ecdf", "hasse"} <= made
     pictures = list((root / "docs" / "figures").glob("*.png"))

@@ -132,4 +132,4 @@ def show_result(out: Console, result: RaceResult, unit: str = "") -> None:
         view.add_row(Text(str(name)), status, because, *cells, style="dim" if out_of_it else None)
     out.print("Probability of being best of all, by the mean of the posterior:")
     out.print(view)
-    out.print(conclusion(result, unit), soft_wrap=True)
+    out.print(conclusion(result, unit, result.forecast_if_open()), soft_wrap=True)

@@ -35,7 +35,7 @@ def report(result: Path, output: Path | None, title: str | None, unit: str, forc
     found = load_result(result)
     with working("writing the report"):
         written = write_report(found, output or result.with_suffix(".html"), title=title, unit=unit, force=force)
-    says = conclusion(found, unit)
+    says = conclusion(found, unit, found.forecast_if_open())
     if as_json:
         print_json({"report": str(written), "bytes": written.stat().st_size, "conclusion": says})
         return

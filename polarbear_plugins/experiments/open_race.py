@@ -16,7 +16,7 @@ from polarbear_plugins.execution.dispatcher import Dispatcher, Outcome
 from polarbear_plugins.execution.interruptions import undisturbed
 from polarbear_plugins.execution.requests import PortfolioSource, Registered, SuiteSource, check_sendable, make_request
 from polarbear_plugins.journal.journal import Journal, JournalRun
-from polarbear_plugins.journal.replay import failures_of, made_with, replayed, unchanged
+from polarbear_plugins.journal.replay import failures_of, made_with, open_unchanged, replayed
 from polarbear_plugins.plugins.manager import Plugins, installed_plugins
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.problems.protocols import Identity
@@ -198,7 +198,7 @@ class Race:
             failures=failures_of(self.state, self._failures),
             about={**self._made_with, **_names(self._portfolio, self._suite)},
             identities=tuple(self._identities[: len(self.state.table)]),
-            reopen=self._reopener(),
+            continuation=self._continuation(),
         )
 
     def __enter__(self) -> Race:
@@ -329,31 +329,63 @@ class Race:
                 name = manager.get_name(listener)
                 warnings.warn(f"The plugin {name} failed in {hook}: {problem!r}.", PluginWarning, stacklevel=2)
 
-    def _reopener(self) -> Callable[..., RaceResult]:
-        state, portfolio, suite, plugins = self.state, self._portfolio, self._suite, self._plugins
-        identities, failures, unused = list(self._identities), list(self._failures), dict(self._finished)
-        path = None if self._journal is None else self._journal.path
+    def _continuation(self) -> Continuation:
+        return Continuation(
+            state=self.state,
+            portfolio=self._portfolio,
+            suite=self._suite,
+            plugins=self._plugins,
+            identities=tuple(self._identities),
+            failures=tuple(self._failures),
+            unused=dict(self._finished),
+            journal=None if self._journal is None else self._journal.path,
+        )
 
-        def reopen(
-            algorithm: Any,
-            *,
-            max_rounds: int | None = None,
-            max_cost: float | None = None,
-            progress: Watcher | None = None,
-            **execution: Any,
-        ) -> RaceResult:
-            dispatcher = Dispatcher(**execution)
-            with Race(state, portfolio, suite, dispatcher, progress=progress, plugins=plugins) as driver:
-                if path is None:
-                    driver._draw_again(identities)
-                    driver._failures, driver._finished = list(failures), dict(unused)
-                else:
-                    driver._go_on_in(*unchanged(path, state))
-                driver.change_limits(max_rounds, max_cost)
-                driver.enter(algorithm)
-                return driver.run()
+    def _continue_from(self, stopped: Continuation) -> None:
+        """Go on where a race stopped: in its journal, or with what was kept in memory."""
+        if stopped.journal is not None:
+            self._go_on_in(*open_unchanged(stopped.journal, stopped.state))
+        else:
+            self._draw_again(stopped.identities)
+            self._failures, self._finished = list(stopped.failures), dict(stopped.unused)
 
-        return reopen
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Continuation:
+    """What it takes to go on with a race that has stopped: no process runs for it, and no file is open.
+
+    Attributes
+    ----------
+    unused
+        Finished runs that no round has used yet.
+    """
+
+    state: RaceState
+    portfolio: PortfolioSource
+    suite: SuiteSource
+    plugins: Plugins | None
+    identities: tuple[Identity, ...]
+    failures: tuple[Failure, ...]
+    unused: Mapping[tuple[str, str], Trajectory]
+    journal: Path | None
+
+    def enter(
+        self,
+        algorithm: Any,
+        *,
+        max_rounds: int | None = None,
+        max_cost: float | None = None,
+        progress: Watcher | None = None,
+        **execution: Any,
+    ) -> RaceResult:
+        """Let a newcomer in and race on; see :meth:`polarbear_plugins.RaceResult.enter`."""
+        dispatcher = Dispatcher(**execution)
+        sources = self.portfolio, self.suite
+        with Race(self.state, *sources, dispatcher, progress=progress, plugins=self.plugins) as driver:
+            driver._continue_from(self)
+            driver.change_limits(max_rounds, max_cost)
+            driver.enter(algorithm)
+            return driver.run()
 
 
 def _names(portfolio: PortfolioSource, suite: SuiteSource) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def replayed(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, lis
     return state, [] if nothing else unused
 
 
-def unchanged(path: Path, state: RaceState) -> tuple[Journal, list[Trajectory]]:
+def open_unchanged(path: Path, state: RaceState) -> tuple[Journal, list[Trajectory]]:
     """Open a journal that stands where this state does, and read its finished runs of the round under way."""
     journal = Journal.open(path)
     try:

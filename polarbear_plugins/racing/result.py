@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -43,6 +43,14 @@ if TYPE_CHECKING:
 _FORMAT = 1
 
 
+class Continues(Protocol):
+    """A race that can go on.  What runs it lies above this room."""
+
+    def enter(self, algorithm: Any, **options: Any) -> RaceResult:
+        """Let a newcomer in and race on."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class RaceResult:
     """What a race found.  Made by :func:`polarbear_plugins.race`, :func:`polarbear_plugins.resume` and ``analyze``.
@@ -61,6 +69,8 @@ class RaceResult:
         the packages that were installed when it was made; ``resumed_with``, if it went on with other ones.
     identities
         What it takes to build the instances again, in the order of the table; empty for existing data.
+    continuation
+        What it takes to go on with the race in this process; ``None`` for what was loaded or analyzed.
     """
 
     state: RaceState
@@ -69,7 +79,7 @@ class RaceResult:
     failures: tuple[Failure, ...] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
     identities: tuple[Identity, ...] = ()
-    reopen: Callable[..., Any] | None = None
+    continuation: Continues | None = None
 
     @property
     def posterior(self) -> Posterior:
@@ -141,6 +151,10 @@ class RaceResult:
         """Forecast how many more instances would likely settle the open pairs, by simulating how the race goes on."""
         return forecast(self.state, self.posterior, simulations, seed)
 
+    def forecast_if_open(self) -> Forecast | None:
+        """Forecast of a race in which pairs are open; ``None`` if there is nothing to forecast."""
+        return self.forecast() if self.rounds and not self.resolved else None
+
     def enter(self, algorithm: Any, **options: Any) -> RaceResult:
         """Let a newcomer in and race on: it catches up on the instances drawn so far first.
 
@@ -151,12 +165,12 @@ class RaceResult:
         options
             Like those of :func:`polarbear_plugins.race`: ``workers``, ``executor``, ``run_timeout``, ...
         """
-        if self.reopen is None:
+        if self.continuation is None:
             raise InvalidInputError(
                 "Only the result of a race can be entered: this one was loaded from a file or analyzed. "
                 "resume() a journal first."
             )
-        return self.reopen(algorithm, **options)
+        return self.continuation.enter(algorithm, **options)
 
     def trajectories(self) -> Iterator[Trajectory]:
         """Give the runs again, as far as they are known: their best values at the timepoints."""
@@ -230,7 +244,11 @@ class RaceResult:
         return table_of_result(self, what)
 
     def to_json(self) -> str:
-        """Give everything but the draws as JSON text."""
+        """JSON text of everything but the draws."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON data of everything but the draws."""
         data: dict[str, Any] = {
             "format": _FORMAT,
             "about": {"version": version("polarbear-plugins"), **self.about},
@@ -261,11 +279,7 @@ class RaceResult:
                 name: None if isinstance(value, float) and not math.isfinite(value) else value
                 for name, value in asdict(self.posterior.diagnostics).items()
             }
-        return json.dumps(data, allow_nan=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything but the draws as JSON data."""
-        return json.loads(self.to_json())
+        return _plain(data)
 
     def save(self, path: str | Path) -> Path:
         """Write the result, draws included, to a file (numpy's ``.npz``, without pickle); returns its path."""
@@ -310,7 +324,7 @@ class RaceResult:
     def _repr_html_(self) -> str:
         from polarbear_plugins.report.words import conclusion, result_table
 
-        says = text(conclusion(self))
+        says = text(conclusion(self, forecast=self.forecast_if_open()))
         return f"<p>{says}</p>" if not self.rounds else f"<p>{says}</p>{result_table(self)}"
 
     def __repr__(self) -> str:
@@ -320,6 +334,13 @@ class RaceResult:
             f"({', '.join(self.pareto_set)}), {rounds} round{'s' * (rounds != 1)}, "
             f"{instances} instance{'s' * (instances != 1)}, stopped: {self.stopped})"
         )
+
+
+def _plain(value: Any) -> Any:
+    """JSON data with lists and dictionaries only, as reading it again would give."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:

@@ -82,7 +82,7 @@ def render(result: RaceResult, *, title: str | None = None, unit: str = "", plug
     body: list[tuple[str, str, str]] = []  # name for links, title, HTML
     data: dict[str, Any] | None = None
     # Simulated once: it takes as long as a figure, and two places tell it.
-    expected = result.forecast() if result.rounds and not result.resolved else None
+    expected = result.forecast_if_open()
     if result.rounds:
         figures = Figures(result, unit)
         body, data = _findings(result, figures, unit, expected)

@@ -42,15 +42,15 @@ class Stretch:
     algorithm: str
 
 
-def conclusion(result: RaceResult, unit: str = "", expected: Forecast | None = None) -> str:
+def conclusion(result: RaceResult, unit: str = "", forecast: Forecast | None = None) -> str:
     """Say what was found, whom to choose, how it ended and what is still open.
 
     Parameters
     ----------
     unit
         Of time, such as ``evaluations``; left out if it is not known.
-    expected
-        The forecast of the result, if it is known already.
+    forecast
+        How many more instances would settle what is open; left out if it is not given.
     """
     if not result.rounds:
         return "Interrupted before the first round was over: nothing is known yet."
@@ -67,7 +67,8 @@ def conclusion(result: RaceResult, unit: str = "", expected: Forecast | None = N
         text += f"{len(pairs)} pair{'s are' if len(pairs) > 1 else ' is'} not settled ({some})"
         if result.stopped not in ("resolved", "analyzed"):
             text += f", {_WHY[result.stopped]}"
-        text += f"; {expected or result.forecast()} would likely settle {'them' if len(pairs) > 1 else 'it'}"
+        if forecast is not None:
+            text += f"; {forecast} would likely settle {'them' if len(pairs) > 1 else 'it'}"
     if result.stopped != "analyzed":
         share = result.cost / result.full_cost if result.full_cost else 1.0
         text += (

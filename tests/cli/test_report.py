@@ -36,20 +36,22 @@ def journal(tmp_path: Path) -> Path:
 def test_a_report_of_a_journal_is_written_and_its_conclusion_printed(journal: Path, tmp_path: Path) -> None:
     page = tmp_path / "race.html"
     text = succeed("report", str(journal), "-o", str(page), "--unit", "evaluations", "--title", "My race")
-    says = conclusion(load_result(journal), "evaluations")
+    found = load_result(journal)
+    says = conclusion(found, "evaluations", found.forecast_if_open())
     without = [] if find_spec("matplotlib") else ["without figures: they need matplotlib, from the extra plots"]
     assert text.splitlines() == [says, f"saved {page}", *without]
     assert "<h1>My race</h1>" in page.read_text()
 
 
 def test_a_saved_result_gives_the_report_of_its_journal_and_stands_beside_it(journal: Path, tmp_path: Path) -> None:
-    load_result(journal).save(tmp_path / "result.npz")
+    result = load_result(journal)
+    result.save(tmp_path / "result.npz")
     found: dict[str, Any] = json.loads(succeed("report", str(tmp_path / "result.npz"), "--json"))
     page = tmp_path / "result.html"
     assert found == {
         "report": str(page),
         "bytes": page.stat().st_size,
-        "conclusion": conclusion(load_result(journal)),
+        "conclusion": conclusion(result, forecast=result.forecast_if_open()),
     }
     succeed("report", str(journal))
     assert page.read_text() == (tmp_path / "race.html").read_text()

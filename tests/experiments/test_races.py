@@ -392,7 +392,7 @@ def test_registered_portfolios_functions_and_algorithms_race_together(tmp_path: 
     assert result.algorithms == ("A", "B", "C", "D", "E", "mine", "late")
     assert result.about["portfolio"] is None  # no name stands for all of them
     assert resume(path, mixed, SyntheticSuite(), workers=0, max_rounds=3).algorithms == result.algorithms
-    with pytest.raises(InvalidInputError, match="Two algorithms are called B"):
+    with pytest.raises(InvalidInputError, match="algorithms of the portfolio: 'B' is named more than once"):
         race(["synthetic", {"B": level(0.5)}], SyntheticSuite(), TIMES, settings, workers=0)
 
 

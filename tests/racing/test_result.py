@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from builders import column_kinds, synthetic_race, table_of, wins_table
 
 from polarbear_plugins import RaceResult, RaceSettings, RankingTable, analyze, race, rank
 from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.racing import forecast as forecast_module
 from polarbear_plugins.racing.analysis import infer
 from polarbear_plugins.racing.forecast import forecast
 from polarbear_plugins.racing.state import Failure
+from polarbear_plugins.report.words import conclusion
 
 SETTINGS = RaceSettings(seed=1, draws=1000)
 
@@ -191,6 +194,22 @@ def test_values_that_grow_are_analyzed_and_given_again() -> None:
     table = table_of([[[1.0, 2.0], [3.0, 1.0]]])
     result = analyze(table, RaceSettings(seed=1))
     assert [run.best.tolist() for run in result.trajectories()] == [[1, 3], [2, 1]]
+
+
+def test_the_dictionary_of_a_result_is_what_its_json_says() -> None:
+    result = analyze(wins_table([12], 20), SETTINGS)
+    assert result.to_dict() == json.loads(result.to_json())
+
+
+def test_wording_a_conclusion_simulates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = analyze(wins_table([12], 20), SETTINGS)
+    assert not result.resolved
+    expected = str(result.forecast(20))
+    with monkeypatch.context() as patched:
+        patched.setattr(forecast_module, "_Simulations", None)
+        assert "not settled" in conclusion(result)
+        assert "would likely settle" not in conclusion(result)
+    assert f"; {expected} would likely settle it" in conclusion(result, forecast=result.forecast(20))
 
 
 def test_a_result_gives_its_tables(raced: RaceResult) -> None:

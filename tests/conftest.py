@@ -88,6 +88,12 @@ def raced() -> RaceResult:
 
 
 @pytest.fixture
+def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have reports without figures, which take a second to draw, where nothing depends on them."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+
+
+@pytest.fixture
 def shared() -> Path:
     """Real data beside the repository; a test that wants it is skipped where there is none."""
     folder = ROOT.parent / "shared" / "data"

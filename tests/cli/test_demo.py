@@ -43,7 +43,7 @@ def test_without_ioh_a_synthetic_race_says_what_it_is_and_how_to_get_the_real_on
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("without_ioh")
+@pytest.mark.usefixtures("without_ioh", "without_figures")
 def test_json_is_the_result_and_the_place_of_the_report(in_a_folder: Path) -> None:
     data = json.loads(run("--json", "-o", "page.html").stdout)
     assert (data["report"], data["real"], data["settings"]["seed"]) == ("page.html", False, 1)

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -93,12 +92,6 @@ class Page(HTMLParser):
     def choices(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.scripts[0])
         return found
-
-
-@pytest.fixture
-def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports without figures, which take a second to draw, where nothing depends on them."""
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
 
 
 def without_plugins(result: RaceResult, **options: Any) -> str:

@@ -9,7 +9,8 @@ from polarbear_plugins.racing.result_tables import ResultTable
 
 
 def test_the_page_about_tables_tells_their_columns(raced: RaceResult, root: Path) -> None:
-    rows = re.findall(r"^\| `(.+) \| ([\w, ]+?)(?:;.*)? \|$", (root / "docs" / "tables.md").read_text(), re.MULTILINE)
+    page = (root / "docs" / "guide" / "data.md").read_text()
+    rows = re.findall(r"^\| `(.+) \| ([\w, ]+?)(?:;.*)? \|$", page, re.MULTILINE)
     told = {name.replace("`", "").partition(" of ")[0]: columns.split(", ") for name, columns in rows}
     trajectory = next(iter(raced.trajectories()))
     choices = select(raced.posterior), select_portfolio(raced.posterior, 2)

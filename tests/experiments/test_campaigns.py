@@ -242,7 +242,7 @@ def test_a_failed_run_ends_the_campaign_and_is_repeated_after_it_is_mended(tmp_p
     ("options", "message"),
     [
         ({"effect": 0.0}, "effect of 0 from none"),
-        ({"power": 1.0}, "No finite number of instances is sure"),
+        ({"power": 1.0}, "power: expected a number between 0 and 1, both excluded, got 1"),
         ({"instances": 1}, "instances must be a whole number of at least 2"),
         ({"alternative": "one-sided"}, 'alternative: expected "two-sided", "less" or "greater"'),
         ({"seed": -1}, "seed must be a whole number of at least 0"),

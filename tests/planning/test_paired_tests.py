@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from polarbear_plugins import PolarBearError
-from polarbear_plugins.planning.paired_tests import compare_pairs, corrected, judge_differences, normality_of
+from polarbear_plugins.planning.paired_tests import compare_pairs, holm_correction, judge_differences, normality_of
 
 TESTS: list[Any] = ["t", "wilcoxon", "sign"]
 
@@ -72,7 +72,7 @@ def test_swapping_the_algorithms_turns_the_signs(test: Any, data: st.DataObject)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_is_that_of_statsmodels(values: list[float]) -> None:
     multipletests = pytest.importorskip("statsmodels.stats.multitest").multipletests
-    assert corrected(values) == pytest.approx(multipletests(values, method="holm")[1].tolist())
+    assert holm_correction(values) == pytest.approx(multipletests(values, method="holm")[1].tolist())
 
 
 def test_several_pairs_are_corrected_and_their_intervals_wider() -> None:
@@ -86,7 +86,7 @@ def test_several_pairs_are_corrected_and_their_intervals_wider() -> None:
         assert found.high - found.low > alone.high - alone.low
         assert found.significant == (found.p_corrected is not None and found.p_corrected <= 0.05)
     plain = [found.p for found in together if found.p is not None]
-    assert [found.p_corrected for found in together] == corrected(plain)
+    assert [found.p_corrected for found in together] == holm_correction(plain)
 
 
 def test_no_difference_anywhere_is_no_test_but_counts_as_one() -> None:
@@ -128,7 +128,7 @@ def test_normality_is_doubted_where_it_should_be() -> None:
 @pytest.mark.parametrize(
     ("sample", "options", "message"),
     [
-        ([1.0], {}, "expected at least two finite numbers, one an instance, got 1"),
+        ([1.0], {}, "expected at least two finite numbers, one per instance, got 1"),
         ([1.0, np.inf], {}, "got 2, not all finite"),
         ([1.0, 2.0], {"test": "u"}, 'test: expected "t"'),
         ([1.0, 2.0], {"alternative": "one-sided"}, 'alternative: expected "two-sided", "less" or "greater"'),

@@ -3,19 +3,20 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from command_line import run_example
 from scipy import stats
 
 from polarbear_plugins.errors import InvalidInputError, MissingExtraError
 from polarbear_plugins.integrations import gp_bbob as module
 from polarbear_plugins.integrations.gp_bbob import PRIORS, GpBbobProblem, GpBbobSuite, Mixture
 from polarbear_plugins.integrations.gp_bbob.distributions import as_distribution
+from polarbear_plugins.integrations.gp_bbob.mixture import _thresholds
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.problems.protocols import BoxProblem, Identity
 from polarbear_plugins.testing import check_suite
@@ -65,18 +66,11 @@ def test_the_suite_keeps_the_contract() -> None:
     assert (set(problem.lower.tolist()), set(problem.upper.tolist())) == ({-5.0}, {5.0})
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_examples_is_drawn(root: Path, tmp_path: Path) -> None:
     pytest.importorskip("ioh")
     pytest.importorskip("matplotlib")
-    command = [
-        sys.executable,
-        root / "examples" / "gp_bbob_picture.py",
-        "--points",
-        "9",
-        "--output",
-        tmp_path / "it.png",
-    ]
-    subprocess.run(command, check=True, capture_output=True)
+    run_example("gp_bbob_picture.py", "--points", "9", "--output", tmp_path / "it.png")
     assert (tmp_path / "it.png").read_bytes().startswith(b"\x89PNG")
     assert (root / "examples" / "gp_bbob.png").stat().st_size < 150_000
 
@@ -141,7 +135,7 @@ def test_how_many_count_follows_the_truncated_lognormal_and_roughly_ma_bbob() ->
 
 def test_the_thresholds_are_the_inverse_distribution_function_of_the_level() -> None:
     prior = as_distribution(PRIORS["sparsity"], "sparsity")
-    thresholds = np.array(module._thresholds(prior))
+    thresholds = np.array(_thresholds(prior))
     for level in np.linspace(-4, 4, 201):
         direct = round(prior.quantile(float(stats.norm.cdf(level))))
         assert np.searchsorted(thresholds, level) + 1 == direct

@@ -59,6 +59,7 @@ def test_the_first_command_is_the_demo_with_what_it_needs(root: Path) -> None:
     assert first.rstrip().endswith("pip install '.[ioh,plots]' && .venv/bin/polarbear demo")
 
 
+@pytest.mark.slow
 def test_the_command_for_existing_results_analyses_a_table_that_is_there(root: Path) -> None:
     [command] = [block for block in _blocks(root, "sh") if "examples/runs.csv" in block]
     arguments = command.partition(".venv/bin/polarbear ")[2].split()
@@ -111,6 +112,14 @@ def test_the_links_lead_somewhere(root: Path, page: str) -> None:
             assert path.exists(), f"{page} links to {target}"
             if anchor and path.suffix == ".md":
                 assert anchor in _anchors(path), f"{page} links to {target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_the_scripts_and_pages_that_are_named_exist(root: Path, page: str) -> None:
+    folders = "benchmarks|docs|examples|tests|tools|yardsticks"
+    named = re.findall(rf"(?<![\w./-])(?:{folders})/[\w/]+\.(?:py|md|csv|json|npz|toml)\b", (root / page).read_text())
+    missing = {name for name in named if not (root / name).exists()}
+    assert not missing, f"{page} names {sorted(missing)}"
 
 
 def test_the_extras_in_the_readme_are_those_of_the_package(root: Path) -> None:

@@ -168,9 +168,9 @@ def test_options_reach_the_adapter(tmp_path: Path) -> None:
     [
         ("maximize", "--option: expected KEY=VALUE, got 'maximize'"),
         ("=true", "--option: expected KEY=VALUE, got '=true'"),
-        ("colour=red", "A table has no option 'colour'. It takes columns, maximize and horizon"),
+        ("colour=red", "A table has no option 'colour'. It takes columns, maximize, horizon"),
         ("maximize=perhaps", "maximize: expected true or false, got 'perhaps'"),
-        ("columns=times=t", "columns: a table has no 'times'"),
+        ("columns=times=t", "columns: there is no role 'times'"),
         ("columns=time=t", "two.csv has no column 't'. It has algorithm, instance, time, value"),
         ("horizon=3", "horizon 3 lies before the last time 10"),
     ],

@@ -105,8 +105,8 @@ def test_the_central_and_the_outlying_order_are_drawn(table: str, tmp_path: Path
     [
         (["--function", "problem"], "criteria.csv has no column 'problem'"),
         (["--criterion", "memory"], "criteria.csv has no column 'memory'"),
-        (["--maximize", "memory"], "'memory' is none of the criteria loss, seconds"),
-        (["--without", "d"], "'d' is none of the optimizers a, b, c"),
+        (["--maximize", "memory"], "'memory' is not one of the criteria loss, seconds"),
+        (["--without", "d"], "'d' is not one of the optimizers a, b, c"),
         (["--tolerance", "2"], "tolerance: expected a number from 0 to below 1"),
         (["--samples", "0"], "samples must be a whole number of at least 1"),
         (["--common", "0"], "deepest must be a whole number of at least 1"),

@@ -122,7 +122,7 @@ def test_bad_input_is_one_line(source: str, tmp_path: Path) -> None:
     assert "--budget 0.5 lies before the first of the timepoints" in fail(source, "--budget", "0.5")
     below = tmp_path / "below.csv"
     below.write_text("algorithm,instance,time,value\na,f,1,-3\na,f,9,-5\nb,f,1,-3\nb,f,9,-5\n")
-    assert "values below 0 have no place on a log scale" in fail(str(below))
+    assert "values below 0 are not on a log scale" in fail(str(below))
     empty = tmp_path / "empty.csv"
     empty.write_text("algorithm,instance,time,value\n")
     assert fail(str(empty))

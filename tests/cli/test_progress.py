@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from children import ctrl_c_allowed
 from command_line import Command
 from rich.console import Console
 
@@ -58,15 +57,14 @@ def test_a_slow_engine_is_shown_at_a_terminal_and_ended_by_ctrl_c(root: Path, tm
     )
     kept = tmp_path / "result.npz"
     terminal, end = pty.openpty()
-    with ctrl_c_allowed():
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, str(kept)],
-            cwd=root,
-            stdout=subprocess.PIPE,
-            stderr=end,
-            env={**os.environ, "TERM": "xterm", "COLUMNS": "120", "PYTHONPATH": str(root)},
-            start_new_session=True,
-        )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(kept)],
+        cwd=root,
+        stdout=subprocess.PIPE,
+        stderr=end,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "120", "PYTHONPATH": str(root)},
+        start_new_session=True,
+    )
     os.close(end)
     shown, asked, deadline = b"", False, time.monotonic() + 300
     try:

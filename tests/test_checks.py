@@ -72,7 +72,7 @@ def test_whole_numbers_inside_their_bounds_are_accepted_as_numpy_has_them_too(nu
 @pytest.mark.parametrize("choices", [Literal["linear", "log", "auto"], ("linear", "log", "auto")])
 def test_a_choice_is_one_of_the_names(choices: Any) -> None:
     assert as_choice("log", choices, "scale") == "log"
-    with pytest.raises(InvalidInputError, match='^scale: expected "linear", "log" or "auto", got \'ln\'.$'):
+    with pytest.raises(InvalidInputError, match=r'^scale: expected "linear", "log" or "auto", got .ln.\.$'):
         as_choice("ln", choices, "scale")
 
 
@@ -88,13 +88,13 @@ def test_each_field_is_checked_by_its_own_check() -> None:
         good, bad = 1, -1
 
     check_fields(Thing(), {"good": partial(as_number, above=0)})
-    with pytest.raises(InvalidInputError, match="^bad: expected a positive number, got -1.$"):
+    with pytest.raises(InvalidInputError, match=r"^bad: expected a positive number, got -1\.$"):
         check_fields(Thing(), {"good": partial(as_number, above=0), "bad": partial(as_number, above=0)})
 
 
 def test_names_that_occur_twice_are_all_told() -> None:
     assert distinct_names(iter("abc"), "names") == ("a", "b", "c")
-    with pytest.raises(InvalidInputError, match="^names: 'a', 'c' are named more than once.$"):
+    with pytest.raises(InvalidInputError, match=r"^names: 'a', 'c' are named more than once\.$"):
         distinct_names(iter("abcac"), "names")
 
 

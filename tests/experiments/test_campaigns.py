@@ -243,7 +243,7 @@ def test_a_failed_run_ends_the_campaign_and_is_repeated_after_it_is_fixed(tmp_pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"effect": 0.0}, "effect of 0 from none"),
+        ({"effect": 0.0}, "no number of instances can detect an effect of 0"),
         ({"power": 1.0}, "power: expected a number between 0 and 1, both excluded, got 1"),
         ({"instances": 1}, "instances must be a whole number of at least 2"),
         ({"alternative": "one-sided"}, 'alternative: expected "two-sided", "less" or "greater"'),

@@ -87,7 +87,10 @@ def test_a_journal_that_may_not_grow_stops_the_race_and_resuming_ends_as_in_peac
     in_peace: RaceResult, tmp_path: Path
 ) -> None:
     journal = tmp_path / "race.db"
-    message = r"race\.db cannot be read or written: disk I/O error\. Is the disk full.*no finished run is lost"
+    message = (
+        r"race\.db cannot be read or written: disk I/O error\. Check whether the disk is full.*"
+        "no finished run is lost"
+    )
     with no_file_longer_than(90_000), pytest.raises(SourceError, match=message):
         start(tmp_path, journal=journal)
     before, last = 0, finished(journal)

@@ -22,7 +22,7 @@ from command_line import Command
 from polarbear_plugins import RaceResult, RaceSettings, Trajectory, hookimpl, load_plugins, race, resume
 from polarbear_plugins.errors import PluginWarning
 from polarbear_plugins.execution.dispatcher import Dispatcher
-from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource, make_request, sampled
+from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource, make_request, sample_at_timepoints
 from polarbear_plugins.experiments.open_race import Progress
 from polarbear_plugins.problems.protocols import Identity
 
@@ -224,6 +224,6 @@ def test_a_trajectory_of_another_class_becomes_a_plain_one() -> None:
     suite = SuiteSource.of(["p0"], None, None)
     portfolio = PortfolioSource.of({"a": lambda *_: None}, None, None)  # type: ignore[dict-item,return-value]
     request = make_request(portfolio, suite, "a", Identity("p0"), 3.0, 7, np.array([1.0, 2.0, 3.0]))
-    run = sampled(Own(algorithm="a", instance="p0", times=[1, 3], best=[2, 1], horizon=9), request)
+    run = sample_at_timepoints(Own(algorithm="a", instance="p0", times=[1, 3], best=[2, 1], horizon=9), request)
     assert type(run) is Trajectory
     assert (run.times.tolist(), run.best.tolist(), run.horizon, run.seed) == ([1, 3], [2, 1], 3, 7)

@@ -206,7 +206,7 @@ def test_a_race_killed_while_it_begins_its_journal_begins_again(in_peace: RaceRe
     for path in set(paths) - set(empty):
         with Journal.open(path) as journal:
             assert (journal.entries, journal.about) == ([Entry("csa", 0), Entry("msr", 0)], {"timepoints": [1.0]})
-        with pytest.raises(SourceError, match="there is a file already"):
+        with pytest.raises(SourceError, match="already exists and is not overwritten"):
             Journal.create(path, {}, [])
     assert 10 < len(empty) < 40  # killed before and after the last moment
     same(race(slow_portfolio(tmp_path / "log"), PROBLEMS, TIMES, SETTINGS, workers=0, journal=empty[0]), in_peace)
@@ -222,7 +222,9 @@ def test_a_second_look_in_the_same_process_does_not_unlock_the_journal(tmp_path:
     look = "import sys; from polarbear_plugins.journal.journal import Journal; Journal.open(sys.argv[1])"
     with Journal.create(path, {"timepoints": [1.0]}, ["csa", "msr"]):
         for attempt in (load_result, Journal.open, lambda path: Journal.create(path, {}, [])):
-            with pytest.raises(SourceError, match=r"in use by a race in this process|there is a file already"):
+            with pytest.raises(
+                SourceError, match=r"in use by a race in this process|already exists and is not overwritten"
+            ):
                 attempt(path)
         other = subprocess.run([sys.executable, "-c", look, path], capture_output=True, text=True, check=False)
     assert "race.db is in use by another process" in other.stderr

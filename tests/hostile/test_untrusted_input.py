@@ -252,8 +252,8 @@ def test_an_error_with_text_from_data_is_one_harmless_line(tmp_path: Path) -> No
     assert says == visible(says)
 
 
-def test_a_name_with_half_a_character_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="no text"):
+def test_a_name_with_an_unpaired_surrogate_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="not valid text: it contains an unpaired surrogate"):
         Trajectory(algorithm="a\ud800", instance="f", times=[1], best=[1.0], horizon=1)
 
 

@@ -39,7 +39,7 @@ def test_known_values_at_budgets() -> None:
     np.testing.assert_allclose(table.loc["a", 100], [2, 1.5, math.sqrt(0.5), math.sqrt(2), 1, 1.5, 2])
 
 
-def test_a_budget_that_nobody_was_watched_until_has_no_values() -> None:
+def test_a_budget_that_no_run_was_watched_until_has_no_values() -> None:
     last = fixed_budget(THREE, [100, 101]).loc["a", 101]
     assert last["runs"] == 0
     assert last.drop("runs").isna().all()

@@ -98,7 +98,7 @@ def test_the_time_to_a_target_is_the_first_at_which_the_best_value_is_as_small(
         (lambda: best_at_timepoints([run_of_steps("a", [1])], [1], "mode"), "statistic"),  # type: ignore[arg-type]
     ],
 )
-def test_bad_wishes_are_refused(action: Any, message: str) -> None:
+def test_bad_arguments_are_refused(action: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         action()
 

@@ -238,7 +238,7 @@ def test_depths_go_with_their_orders(orders: list[PartialOrder], random: Any) ->
 
 
 @given(suites())
-def test_an_edge_that_nobody_has_makes_the_depth_0(orders: list[PartialOrder]) -> None:
+def test_an_edge_that_no_order_has_makes_the_depth_0(orders: list[PartialOrder]) -> None:
     names = orders[0].optimizers
     missing = np.argwhere(~np.logical_or.reduce([order.better for order in orders]) & ~np.eye(len(names), dtype=bool))
     for i, j in missing[:3]:

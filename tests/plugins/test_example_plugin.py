@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example plugin, installed by pip into a folder of its own without any network."""
+    """The example plugin, installed by pip into its own folder, without network."""
     folder = tmp_path_factory.mktemp("example")
     # A copy, so that the build leaves nothing behind in the repository.
     shutil.copytree(Path(__file__).parents[2] / "examples" / "plugin", folder / "source")

@@ -297,7 +297,7 @@ def test_an_unknown_name_names_those_asked_what_they_accept_and_those_that_could
     )
 
 
-def test_an_unknown_name_says_so_if_nobody_could_be_asked() -> None:
+def test_an_unknown_name_says_so_if_no_plugin_could_be_asked() -> None:
     with pytest.raises(UnknownNameError, match="Asked: none, since no plugin provides any"):
         Plugins().suite("ma-bbob")
 

@@ -110,7 +110,10 @@ def test_a_file_that_was_cut_is_damaged(saved: Path, share: float) -> None:
 def test_json_is_told_apart_and_says_what_to_give_instead(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     path.write_text('\n {"format": 1}')
-    with pytest.raises(SourceError, match=r"result\.json is JSON.*holds no draws.*file that --output .*or the journal"):
+    with pytest.raises(
+        SourceError,
+        match=r"result\.json is JSON.*has the findings but not the draws.*file that --output .*or the journal",
+    ):
         Posterior.load(path)
 
 

@@ -132,7 +132,7 @@ def test_values_laid_out_in_any_order_in_memory_rank_the_same() -> None:
         ([0.8, 0.4, 0.0], 0.5, [3, 1, 1]),
         ([0.0, 0.5, 1.0, 1.5], 0.5, [1, 1, 3, 3]),
         ([7.0], 0.0, [1]),
-        ([-1.5e308, 1.5e308], 0.5, [1, 2]),  # further apart than the largest number, which is no reason to warn
+        ([-1.5e308, 1.5e308], 0.5, [1, 2]),  # further apart than the largest number, which must not warn
     ],
 )
 @pytest.mark.filterwarnings("error")

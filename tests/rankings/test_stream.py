@@ -465,7 +465,7 @@ def test_streams_that_mean_nothing_are_refused(arguments: dict[str, object], mes
     with pytest.raises(InvalidInputError, match=message):
         RankingStream(**{**good, **arguments})
     with pytest.raises(InvalidInputError, match=message):
-        stream_rankings([], **{**good, **arguments})  # at once, before anybody asks for a block
+        stream_rankings([], **{**good, **arguments})  # immediately, before the first block
 
 
 def arrays_held_by(thing: object) -> list[np.ndarray]:
@@ -505,7 +505,7 @@ def test_runs_in_cells_are_paired_and_share_the_weight_of_their_instance() -> No
     assert table.weights.tolist() == [0.5, 0.5]
 
 
-def test_an_instance_without_runs_in_cells_has_a_row_that_compares_nobody() -> None:
+def test_an_instance_without_runs_in_cells_has_an_empty_row() -> None:
     table = rank_cells(
         ["a", "b"], [1.0], {("a", "f1"): [np.array([1.0])], ("b", "f1"): [np.array([2.0])]}, ["f0", "f1"]
     )

@@ -211,7 +211,7 @@ def test_more_slots_never_lower_the_value(one: Posterior, size: int, risk: str) 
 
 
 def test_many_leaders_that_are_overtaken_are_forgotten_without_a_trace() -> None:
-    # Five hundred draws, each with an order of its own, and 126 portfolios that lead for a while.
+    # Five hundred draws, each with its own order, and 126 portfolios that lead for a while.
     one = posterior_of(np.random.default_rng(2).dirichlet(np.full(6, 0.2), size=(500, 3)))
     choice = select_portfolio(one, 4, preference="worst", risk="best")
     values = np.array(list(by_hand(one, 4, min, True).values()))

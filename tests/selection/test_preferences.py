@@ -155,7 +155,7 @@ def test_a_function_gets_the_ratings_of_one_algorithm_over_time() -> None:
     assert preference.weights is None
 
 
-def test_a_function_that_works_in_place_harms_nobody() -> None:
+def test_a_function_that_works_in_place_changes_no_result() -> None:
     def median(ratings: np.ndarray) -> float:
         ratings.sort()
         return float(ratings[1])

@@ -62,6 +62,24 @@ class Diagnostics:
     divergences: int | None = None
     dependence: tuple[float, ...] | None = None
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Diagnostics:
+        """Diagnostics from the data that ``dataclasses.asdict`` made of them; fields of later versions are ignored.
+
+        :raises ValueError: a field has a value that no posterior writes.
+        """
+        stored = {known.name: data[known.name] for known in fields(cls) if known.name in data}
+        found = cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()})
+        chains = found.moves, found.acceptance, found.memory, found.r_hat, found.divergences
+        numbers = found.k_hat, found.effective_draws, *chains, *(found.dependence or ())
+        if not (
+            all(isinstance(text, str) for text in (found.engine, found.route, *found.problems))
+            and all(isinstance(number, int | float | None) and not isinstance(number, bool) for number in numbers)
+            and isinstance(found.good, bool)
+        ):
+            raise ValueError("the diagnostics have values that no posterior writes")
+        return found
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Posterior:
@@ -158,12 +176,6 @@ class Posterior:
         if about["format"] != _FORMAT:
             raise SourceError(f"The posterior has the format {short(about['format'])}; this version reads {_FORMAT}.")
         timepoints, log_ratings = (np.asarray(arrays[name], dtype=np.float64) for name in ("timepoints", "log_ratings"))
-        known = {field.name for field in fields(Diagnostics)}
-        diagnostics: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in about["diagnostics"].items()
-            if name in known
-        }
         algorithms: Sequence[str] = about["algorithms"]
         if log_ratings.shape[1:] != (timepoints.size, len(algorithms)) or not log_ratings.size:
             raise ValueError(f"the draws have the shape {log_ratings.shape}")
@@ -179,7 +191,7 @@ class Posterior:
             log_ratings=log_ratings,
             prior=str(about["prior"]),
             joint=bool(about["joint"]),
-            diagnostics=_checked(Diagnostics(**diagnostics)),
+            diagnostics=Diagnostics.from_json(about["diagnostics"]),
             hyperparameters={name: arrays[f"hyperparameter_{name}"] for name in about["hyperparameters"]},
         )
 
@@ -208,16 +220,3 @@ class Posterior:
         ]
         columns = ("algorithm", *(f">at {self.timepoints[place]:,.5g}" for place in places))
         return f"<p>{text(self)}</p>{html_table(columns, rows, 'Rating: mean and 90 % interval')}"
-
-
-def _checked(diagnostics: Diagnostics) -> Diagnostics:
-    """Refuse values of another kind than a posterior writes."""
-    texts = (diagnostics.engine, diagnostics.route, *diagnostics.problems)
-    numbers = [
-        getattr(diagnostics, f.name) for f in fields(Diagnostics) if "float" in str(f.type) or "int" in str(f.type)
-    ]
-    numbers = [n for number in numbers for n in (number if isinstance(number, tuple) else [number]) if n is not None]
-    are_numbers = all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers)  # inf is one
-    if not (are_numbers and all(isinstance(t, str) for t in texts) and isinstance(diagnostics.good, bool)):
-        raise ValueError("the diagnostics are not those of a posterior")
-    return diagnostics

@@ -31,7 +31,6 @@ from polarbear_plugins.racing.state import (
     StopReason,
     check_about,
     check_rounds,
-    round_from_json,
 )
 from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.trajectories.trajectory import Trajectory
@@ -356,7 +355,7 @@ def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
         data["instances"],
         arrays["weights"],
     )
-    rounds = tuple(round_from_json(finished) for finished in data["rounds"])
+    rounds = tuple(map(Round.from_json, data["rounds"]))
     check_rounds(rounds, table.algorithms)
     if not ((table.weights >= 0) & (table.weights <= 1e100)).all():  # sums of larger ones are no numbers
         raise ValueError("weights: expected numbers from 0 to 1e100")
@@ -379,7 +378,7 @@ def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
         ),
         stopped=str(data["stopped"]),
         _posterior=Posterior.from_arrays(stored) if stored else None,
-        failures=tuple(Failure(**{key: str(text) for key, text in failure.items()}) for failure in data["failures"]),
+        failures=tuple(map(Failure.from_json, data["failures"])),
         about=data["about"],
         identities=tuple(Identity.from_json(text) for text in data["identities"]),
     )

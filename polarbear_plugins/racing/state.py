@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,20 +18,31 @@ from polarbear_plugins.options import flag
 from polarbear_plugins.racing.settings import MOST_INSTANCES, RaceSettings
 from polarbear_plugins.rankings.table import RankingTable
 
-if TYPE_CHECKING:
-    pass
-
 StopReason = Literal["resolved", "max_rounds", "max_cost", "instances", "inference", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
-    """Who was eliminated in which round, by whom, and with what probability the rival dominates."""
+    """An eliminated algorithm, the rival that dominates it, the probability of that dominance, and the round."""
 
     algorithm: str
     by: str
     probability: float
     round: int
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Elimination:
+        """Elimination from the data that ``dataclasses.asdict`` made of it.
+
+        :raises ValueError: a field is unknown or has a value that no race writes.
+        """
+        _check_fields_known(data, cls)
+        return cls(
+            algorithm=as_name(data["algorithm"], "algorithm"),
+            by=as_name(data["by"], "by"),
+            probability=as_number(data["probability"], "probability"),
+            round=as_whole_number(data["round"], "round"),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +80,28 @@ class Round:
     good: bool
     next_batch: int
     newcomers: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Round:
+        """Round from the data that ``dataclasses.asdict`` made of it.
+
+        :raises ValueError: a field is unknown or has a value that no race writes.
+        """
+        _check_fields_known(data, cls)
+        return cls(
+            number=as_whole_number(data["number"], "number", at_least=0),
+            batch=as_whole_number(data["batch"], "batch", at_least=0),
+            instances=as_whole_number(data["instances"], "instances", at_least=0),
+            cost=as_number(data["cost"], "cost"),
+            eliminations=tuple(map(Elimination.from_json, data["eliminations"])),
+            resolved=tuple((str(one), str(other)) for one, other in data["resolved"]),
+            resolved_share=as_number(data["resolved_share"], "resolved_share"),
+            rivals={name: (str(rival), as_number(p, "rivals")) for name, (rival, p) in data["rivals"].items()},
+            good=flag(data["good"], "good"),
+            # The plan of the next round allocates memory for it.
+            next_batch=as_whole_number(data["next_batch"], "next_batch", at_least=0, at_most=MOST_INSTANCES),
+            newcomers=tuple(map(str, data["newcomers"])),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,36 +197,21 @@ class Failure:
     instance: str
     reason: str
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Failure:
+        """Failure from the data that ``dataclasses.asdict`` made of it.
 
-def round_from_json(data: Mapping[str, Any]) -> Round:
-    """Round from the data that ``dataclasses.asdict`` made of it; numbers that are none are refused."""
-    whole = {name: as_whole_number(data[name], name, at_least=0) for name in ("number", "batch", "instances")}
-    batch = as_whole_number(data["next_batch"], "next_batch", at_least=0)
-    if batch > MOST_INSTANCES:  # the plan of the next round makes room for it
-        raise InvalidInputError(f"next_batch: expected at most {MOST_INSTANCES:,}, got {short(batch)}.")
-    return Round(
-        **{
-            **data,
-            **whole,
-            "cost": as_number(data["cost"], "cost"),
-            "eliminations": tuple(_elimination(**elimination) for elimination in data["eliminations"]),
-            "resolved": tuple((str(one), str(other)) for one, other in data["resolved"]),
-            "resolved_share": as_number(data["resolved_share"], "resolved_share"),
-            "good": flag(data["good"], "good"),
-            "next_batch": batch,
-            "newcomers": tuple(map(str, data["newcomers"])),
-            "rivals": {name: (str(rival), as_number(p, "rivals")) for name, (rival, p) in data["rivals"].items()},
-        }
-    )
+        :raises ValueError: a field is unknown.
+        """
+        _check_fields_known(data, cls)
+        return cls(str(data["algorithm"]), str(data["instance"]), str(data["reason"]))
 
 
-def _elimination(*, algorithm: str, by: str, probability: float, round: int) -> Elimination:  # noqa: A002 - its name
-    return Elimination(
-        as_name(algorithm, "algorithm"),
-        as_name(by, "by"),
-        as_number(probability, "probability"),
-        as_whole_number(round, "round"),
-    )
+def _check_fields_known(data: Mapping[str, Any], kind: type[Any]) -> None:
+    """Refuse fields that a record of this kind does not have."""
+    unknown = sorted(set(data) - {known.name for known in fields(kind)})
+    if unknown:
+        raise InvalidInputError(f"{kind.__name__}: the field {short(unknown[0])} is unknown.")
 
 
 def check_about(about: object) -> None:
@@ -215,16 +233,17 @@ def check_about(about: object) -> None:
 
 
 def check_rounds(rounds: Sequence[Round], algorithms: Sequence[str]) -> None:
-    """Refuse rounds of other algorithms than these, and such that leave none.
+    """Refuse rounds that name other algorithms than these, or that eliminate all of them.
 
-    :raises ValueError: they do not belong together.
+    :raises ValueError: the rounds and the algorithms do not belong together.
     """
-    out = {elimination.algorithm for finished in rounds for elimination in finished.eliminations}
-    named = {elimination.by for finished in rounds for elimination in finished.eliminations} | out
-    named |= {name for finished in rounds for name, (rival, _) in finished.rivals.items() for name in (name, rival)}
-    named |= {name for finished in rounds for name in finished.newcomers}
+    eliminated = {elimination.algorithm for finished in rounds for elimination in finished.eliminations}
+    named = set(eliminated)
+    for finished in rounds:
+        named |= {elimination.by for elimination in finished.eliminations}
+        named |= {*finished.rivals, *(rival for rival, _ in finished.rivals.values()), *finished.newcomers}
     strangers = sorted(named - set(algorithms))
     if strangers:
-        raise ValueError(f"a round has {short(strangers[0])}, which is none of the algorithms")
-    if out >= set(algorithms):
+        raise ValueError(f"a round names {short(strangers[0])}, which is none of the algorithms")
+    if eliminated >= set(algorithms):
         raise ValueError("every algorithm was eliminated")

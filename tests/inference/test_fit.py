@@ -4,6 +4,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from polarbear_plugins import Posterior, RankingTable, compare, fit, hookimpl
 from polarbear_plugins.errors import InferenceWarning, InvalidInputError, UnknownNameError
 from polarbear_plugins.inference import fitting
 from polarbear_plugins.inference.fitting import scaled_time
+from polarbear_plugins.inference.native import independent
 from polarbear_plugins.inference.native.independent import gibbs_sweep
 from polarbear_plugins.inference.task import Draws, Task
 from polarbear_plugins.plackett_luce.likelihood import helmert
@@ -671,3 +673,21 @@ def test_gibbs_sweeps_of_nearly_vanishing_ratings_stay_numbers() -> None:
     for _ in range(5):
         draws = gibbs_sweep(statistics, draws, rng)
         assert np.isfinite(draws).all()
+
+
+def test_timepoints_take_no_more_threads_than_cores_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    class Recorded(ThreadPoolExecutor):
+        def __init__(self, threads: int) -> None:
+            asked.append(threads)
+            super().__init__(threads)
+
+    table = random_table(4, 100, 3)
+    alone = fit(table, draws=100, seed=1)
+    monkeypatch.setattr(independent, "ThreadPoolExecutor", Recorded)
+    monkeypatch.setattr(independent, "_WORTH_THREADS", 0)
+    monkeypatch.setattr("os.cpu_count", lambda: 64)  # of the machine, as seen from within a container
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 3}, raising=False)
+    np.testing.assert_array_equal(fit(table, draws=100, seed=1).log_ratings, alone.log_ratings)
+    assert asked == [2]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.environment import available_cores
 from polarbear_plugins.inference.native.importance import antithetic_normals, resample, smooth_weights
 from polarbear_plugins.inference.native.laplace import LaplaceTarget, enough, forgotten, hmc_move, memory
 from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
@@ -66,7 +66,7 @@ def sample_timepoints(
     # Modes are found for many timepoints at once, with the same result for any number of threads.
     parts = np.array_split(np.arange(statistics.timepoints), -(-statistics.timepoints // _PART))
     size = draws * max(counts.size for _, counts in statistics.sets)
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, len(parts)) if size > _WORTH_THREADS else 1) as threads:
+    with ThreadPoolExecutor(min(available_cores(), len(parts)) if size > _WORTH_THREADS else 1) as threads:
         return list(itertools.chain.from_iterable(threads.map(work, parts)))
 
 

@@ -50,8 +50,10 @@ def choices_of(result: RaceResult, unit: str = "") -> dict[str, dict[str, dict[s
     }
 
 
-def selection_section(result: RaceResult, choices: dict[str, dict[str, dict[str, Any]]], unit: str = "") -> Markup:
-    """Make the control, what it shows at first, and a table of all choices, which needs no script."""
+def selection_section(
+    result: RaceResult, choices: dict[str, dict[str, dict[str, Any]]], figures: Markup, unit: str = ""
+) -> Markup:
+    """Control, what it shows at first, ``figures`` of the values, and a table of all choices, which needs no script."""
     preferences = preferences_of(result, unit)
     first = choices["uniform"]["expected"]
     options = "".join(f'<option value="{text(key)}">{text(says)}</option>' for key, (says, _) in preferences.items())
@@ -76,8 +78,7 @@ def selection_section(result: RaceResult, choices: dict[str, dict[str, dict[str,
         f'</label><label>Risk <select id="risk">{risks}</select></label></form>'
         f'<div aria-live="polite"><p class="says" id="choice-says">{text(first["says"])}</p>'
         f'<div class="wide">{table}</div></div>'
-        "<!-- figures of values -->"
-        f'{note}<h3>All choices</h3><div class="wide">{overview}</div>'
+        f'{figures}{note}<h3>All choices</h3><div class="wide">{overview}</div>'
     )
 
 

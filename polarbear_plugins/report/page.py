@@ -131,9 +131,8 @@ def _findings(
     choices = choices_of(result, unit)
     # A budget by itself is a timepoint of the figures above.
     named = {key: wish for key, wish in preferences_of(result, unit).items() if isinstance(wish[1], str)}
-    values = figures.values(named)
     several = len(result.rounds) > 1
-    selection = selection_section(result, choices, unit).replace("<!-- figures of values -->", values)
+    selection = selection_section(result, choices, figures.values(named), unit)
     body: list[tuple[str, str, str]] = [
         ("budgets", "Whom to choose for which budget", sections.budgets(result, figures.colours) + figures.timeline()),
         ("algorithms", "Who is in, and who is out", sections.algorithms(result, figures.colours) + figures.dominance()),

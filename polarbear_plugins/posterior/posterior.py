@@ -22,8 +22,9 @@ from polarbear_plugins.trajectories.timepoints import as_timepoints
 if TYPE_CHECKING:
     import pandas as pd
 
-
 _FORMAT = 1
+# Diagnostics that are a number, or None where they do not apply.
+_NUMBERS = ("k_hat", "effective_draws", "moves", "acceptance", "memory", "r_hat", "divergences")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,17 +69,17 @@ class Diagnostics:
 
         :raises ValueError: a field has a value that no posterior writes.
         """
-        stored = {known.name: data[known.name] for known in fields(cls) if known.name in data}
-        found = cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()})
-        chains = found.moves, found.acceptance, found.memory, found.r_hat, found.divergences
-        numbers = found.k_hat, found.effective_draws, *chains, *(found.dependence or ())
+        stored: dict[str, Any] = {known.name: data[known.name] for known in fields(cls) if known.name in data}
+        stored |= {name: tuple(value) for name, value in stored.items() if isinstance(value, list)}
+        texts = stored["engine"], stored["route"], *stored.get("problems", ())
+        numbers = *(stored.get(name) for name in _NUMBERS), *(stored.get("dependence") or ())
         if not (
-            all(isinstance(text, str) for text in (found.engine, found.route, *found.problems))
+            all(isinstance(text, str) for text in texts)
             and all(isinstance(number, int | float | None) and not isinstance(number, bool) for number in numbers)
-            and isinstance(found.good, bool)
+            and isinstance(stored["good"], bool)
         ):
             raise ValueError("the diagnostics have values that no posterior writes")
-        return found
+        return cls(**stored)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from polarbear_plugins import PolarBearError, RaceResult, RaceSettings, RankingTable, race
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, draw_log_ratings, synthetic_portfolio
 from polarbear_plugins.racing.analysis import analyze
-from polarbear_plugins.racing.forecast import _correlation, _variance, forecast
+from polarbear_plugins.racing.forecast import forecast
 from polarbear_plugins.racing.rules import next_batch
+from polarbear_plugins.racing.simulation import _correlation, _variance
 
 SETTINGS = RaceSettings(alpha=0.95, epsilon=0.1, draws=1000, seed=1)
 

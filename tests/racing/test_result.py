@@ -213,7 +213,7 @@ def test_wording_a_conclusion_simulates_nothing(monkeypatch: pytest.MonkeyPatch)
     assert not result.resolved
     expected = str(result.forecast(20))
     with monkeypatch.context() as patched:
-        patched.setattr(forecast_module, "_Simulations", None)
+        patched.setattr(forecast_module, "Simulations", None)
         assert "not settled" in conclusion(result)
         assert "would likely settle" not in conclusion(result)
     assert f"; {expected} would likely settle it" in conclusion(result, forecast=result.forecast(20))

@@ -1,6 +1,6 @@
 """Trajectories of live runs, from a logger that is attached to problems of ioh.
 
-``RankingLogger`` is made when it is first asked for, since it is a logger of ioh, which may not be installed.
+``RankingLogger`` is a subclass of a class of ioh, which may not be installed; so it is created on first use.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     RankingLogger: Any
 
 
-# A problem does not keep its logger alive and crashes the process when it calls one that is gone; nor does it say when
-# it is done with it.  So loggers live until they are closed.
+# A problem does not keep its logger alive, crashes the process when it calls one that was freed, and does not say when
+# it no longer needs it.  So loggers are kept until they are closed.
 _ATTACHED: set[Any] = set()
 
 
 class RunRecorder:
-    """What :class:`RankingLogger` makes of the runs that ioh reports.
+    """Turns the runs that ioh reports into trajectories, for :class:`RankingLogger`.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ class RunRecorder:
         The evaluations at which runs are compared.  A run counts as watched until the last of them that it reached, or
         until its last improvement if that came later.
     instance
-        Gives a problem its name, from the ``meta_data`` of ioh; ``f1_d5_i2`` for function 1, dimension 5, instance 2
-        by default, as in logged data.
+        Function from the ``meta_data`` of ioh to the name of the instance; by default ``f1_d5_i2`` for function 1,
+        dimension 5, instance 2, as in logged data.
     stream
         Where finished runs go; the rankings of instances that they complete are collected in ``rankings``.
     on_trajectory, on_rankings
@@ -64,13 +64,13 @@ class RunRecorder:
     ) -> None:
         grid = as_timepoints(timepoints)
         if grid[0] < 1 or not (grid == np.rint(grid)).all():
-            raise InvalidInputError("timepoints: a logger counts evaluations; expected whole numbers from 1 on.")
+            raise InvalidInputError("timepoints: a logger counts evaluations; expected whole numbers of at least 1.")
         if on_rankings is not None and stream is None:
             raise InvalidInputError("on_rankings: rankings need a stream; give one as stream=.")
         self.evaluations: tuple[int, ...] = tuple(int(point) for point in grid)
         self.rankings: RankingTable | None = None
         self._algorithm = as_name(algorithm, "algorithm of a logger")
-        self._instance = instance or _default_name
+        self._instance = instance or _default_instance
         self._stream = stream
         self._on_trajectory = on_trajectory
         self._on_rankings = on_rankings
@@ -98,7 +98,7 @@ class RunRecorder:
         self._algorithm = as_name(name, "algorithm of a logger")
 
     def begin(self, meta_data: Any) -> None:
-        """Finish the run so far and expect one on a problem."""
+        """Finish the run so far and begin one on a problem."""
         self.finish()
         self._name = as_name(self._instance(meta_data), "instance of a logger")
         self._maximize = meta_data.optimization_type.name == "MAX"
@@ -125,10 +125,10 @@ class RunRecorder:
             seed=seed,
             maximize=self._maximize,
         )
-        self._hand_over(trajectory)
+        self._deliver(trajectory)
         return trajectory
 
-    def _hand_over(self, trajectory: Trajectory) -> None:
+    def _deliver(self, trajectory: Trajectory) -> None:
         if self._keep:
             self._finished.append(trajectory)
         if self._on_trajectory is not None:
@@ -141,7 +141,7 @@ class RunRecorder:
             self._on_rankings(block)
 
 
-def _default_name(meta_data: Any) -> str:
+def _default_instance(meta_data: Any) -> str:
     return f"f{meta_data.problem_id}_d{meta_data.n_variables}_i{meta_data.instance}"
 
 
@@ -153,7 +153,7 @@ def _ranking_logger() -> type[Any]:
         """Turns the runs on the problems that it is attached to into trajectories.
 
         A run ends when its problem is reset, when the logger is attached to the next problem, and at :meth:`finish`.
-        One problem at a time: ioh does not tell the logger whose evaluation it sees.  The parameters are those of
+        One problem at a time: ioh does not say which problem an evaluation belongs to.  The parameters are those of
         :class:`RunRecorder`, and so are ``algorithm``, ``trajectories``, ``rankings`` and ``finish``.
         """
 
@@ -180,7 +180,7 @@ def _ranking_logger() -> type[Any]:
             return self._recorder.finish()
 
         def close(self) -> None:
-            """Finish the run so far and let the logger go; its problem must not be evaluated with it any more."""
+            """Finish the run so far and release the logger; its problem must not be evaluated with it any more."""
             self._recorder.finish()
             _ATTACHED.discard(self)
 

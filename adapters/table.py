@@ -28,12 +28,12 @@ def polarbear_read_trajectories(source: object, options: Mapping[str, object]) -
         path = Path(source)
         separator = next((sep for suffix, sep in _TEXT.items() if path.name.lower().endswith(suffix)), None)
         if separator is not None:
-            wishes = LongFormOptions.parse(options)
-            return read_long_form(_read_text(path, separator, wishes), wishes, path.name, first_line=2)
+            columns = LongFormOptions.parse(options)
+            return read_long_form(_read_text(path, separator, columns), columns, path.name, first_line=2)
         if path.name.lower().endswith(_PARQUET):
             return read_long_form(_read_parquet(path), LongFormOptions.parse(options), path.name)
         return None
-    # Whoever hands over a data frame has imported pandas: looking costs no import.
+    # A program that hands over a data frame has imported pandas: this check imports nothing.
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(source, pandas.DataFrame):
         return read_long_form(source, LongFormOptions.parse(options), "data frame")
@@ -56,7 +56,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
             cells = content.metadata.num_rows * content.metadata.num_columns
             check_growth(path.stat().st_size, cells * 8, path.name)
             table = content.read()
-            table.validate(full=True)  # text is decoded later, when nobody expects an error
+            table.validate(full=True)  # text is decoded later, outside of this block
             frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
     except (pyarrow.ArrowException, OSError, ValueError, KeyError, OverflowError) as problem:
         raise unreadable(path, "Parquet file", problem) from None

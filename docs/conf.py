@@ -41,20 +41,33 @@ napoleon_use_rtype = False
 napoleon_attr_annotations = False
 
 
-def _leave_out_empty_folders(app: Any, docname: str, source: list[str]) -> None:
-    """Take patterns that no page matches out of the tables of contents, since Sphinx would warn about them."""
-    if docname == "index":
-        lines = source[0].split("\n")
-        empty = {line for line in lines if line.endswith("*") and not any(Path(app.srcdir).glob(f"{line}.md"))}
-        source[0] = "\n".join(line for line in lines if line not in empty)
-
-
 def _write_aliases_plainly(
     app: Any, what: str, name: str, documented: Any, options: Any, signature: str | None, returns: str | None
 ) -> tuple[str | None, str | None]:
     """Give aliases within unions their names, where autodoc shows how it keeps them."""
     pattern = r"TypeAliasForwardRef\('([\w.]+)'\)"
     return tuple(text and re.sub(pattern, r"\1", text) for text in (signature, returns))  # type: ignore[return-value]
+
+
+def _keep_attributes_together(app: Any, what: str, name: str, documented: Any, options: Any, lines: list[str]) -> None:
+    """Write ``low, high`` without its space, since Sphinx would take ``low,`` for the type of ``high``."""
+    for number, line in enumerate(lines):
+        if found := re.match(r":ivar \w+(?:, \w+)+:", line):
+            lines[number] = ":ivar " + found[0][6:].replace(", ", ",") + line[found.end() :]
+
+
+def _find_in_its_room(app: Any, env: Any, node: Any, text: Any) -> Any:
+    """Link what docstrings name at the top of the package, or by its module, to where its room describes it."""
+    package, *rooms = node["reftarget"].split(".")
+    if node.get("refdomain") != "py" or package != "polarbear_plugins" or not rooms:
+        return None
+    name = rooms.pop()
+    domain = env.get_domain("py")
+    pattern = re.compile(rf"{package}\.{rooms[0] if rooms else '[a-z_]+'}\.{name}")
+    places = [place for place in domain.objects if pattern.fullmatch(place)]
+    if len(places) != 1:
+        return None
+    return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], places[0], node, text)
 
 
 def _load_nothing_from_elsewhere(app: Any, problem: Exception | None) -> None:
@@ -77,7 +90,8 @@ def _write_dashes(app: Any, page: Any) -> None:
 
 def setup(app: Any) -> None:
     """Let Sphinx call what is above."""
-    app.connect("source-read", _leave_out_empty_folders)
     app.connect("autodoc-process-signature", _write_aliases_plainly)
+    app.connect("autodoc-process-docstring", _keep_attributes_together, priority=600)  # after napoleon
     app.connect("doctree-read", _write_dashes)
+    app.connect("missing-reference", _find_in_its_room)
     app.connect("build-finished", _load_nothing_from_elsewhere)

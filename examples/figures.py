@@ -5,7 +5,7 @@
     python examples/figures.py --docs
 
 The optimum is 0 on every instance.  `sprinter` and `steady-es` lead early and stall, `marathon` and `late_bloomer` are
-the best in the end, the others are worse at all times.  `--docs` writes only the figures of docs/figures.md.
+the best in the end, the others are worse at all times.  `--docs` writes only the figures of docs/guide/report.md.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few timepoints, draws and rounds")
     parser.add_argument("--folder", type=Path, default=Path("figures"), help="where to save the figures")
-    parser.add_argument("--docs", action="store_true", help="save the figures of docs/figures.md beside it")
+    parser.add_argument("--docs", action="store_true", help="save the figures of docs/guide/report.md beside it")
     arguments = parser.parse_args()
     folder = Path(__file__).parent.parent / "docs" / "figures" if arguments.docs else arguments.folder
     folder.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from polarbear_plugins.plugins.hookspecs import hookimpl
 from polarbear_plugins.problems.given import cube
 from polarbear_plugins.problems.protocols import Identity, Problem, Suite
 
-# Beyond, the seeds that ioh derives from an instance overflow, and instances repeat.
+# Above this the seeds that ioh derives from an instance overflow, and instances repeat.
 _MOST_INSTANCES = 200_000
 _OPTIONS = {
     "functions": whole_numbers(1, 24),
@@ -28,7 +28,7 @@ _OPTIONS = {
 class BbobProblem:
     """One BBOB or SBOX function on [-5, 5]^d; its values are differences from the optimum, f(x) - f_opt.
 
-    It holds a problem of ioh, which remembers its last evaluation: evaluate it in one thread at a time.
+    The problem of ioh in it stores its last evaluation: evaluate it in one thread at a time.
     """
 
     def __init__(self, identity: Identity, *, suite: str, function: int, instance: int, dimension: int) -> None:
@@ -45,7 +45,7 @@ class BbobProblem:
                 f"{self.identity.name}: expected {self.lower.size} numbers, got an array of shape {point.shape}."
             )
         value = self._problem(point.tolist())
-        # ioh adds f_opt last: what it had before is exact where the difference would be 0.
+        # ioh adds f_opt last.  The value before that is exact where the difference would be rounded to 0.
         return float(self._problem.state.current_internal.y) if math.isfinite(value) else float(value)
 
 
@@ -70,7 +70,7 @@ class BbobSuite:
         self.functions, self.instances, self.dimensions = tuple(functions), tuple(instances), tuple(dimension)
 
     def identities(self, seed: int, /) -> Iterator[Identity]:
-        """Draw each problem once, in an order that the seed decides."""
+        """Draw each problem once, in an order that the seed determines."""
         seed = as_whole_number(seed, "seed", at_least=0)
         shape = len(self.functions), len(self.instances), len(self.dimensions)
         for place in np.random.default_rng(seed).permutation(math.prod(shape)):

@@ -1,7 +1,7 @@
-"""Writing trajectories as ordinary IOHprofiler data, for IOHanalyzer, iohinspector and everything else that reads it.
+"""Trajectories written as ordinary IOHprofiler data, for IOHanalyzer, iohinspector and other readers.
 
-Each algorithm gets a folder, as from ``ioh.logger.Analyzer``: a JSON file for each function, and beside it the runs of
-each dimension as rows of ``evaluations raw_y``.
+Each algorithm gets a folder, as from ``ioh.logger.Analyzer``: a JSON file for each function, and the runs of each
+dimension as rows of ``evaluations raw_y``.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from polarbear_plugins.errors import InvalidInputError, RunWarning, short
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
-_VERSION = "0.3.22"  # of the ioh whose files these equal
+_VERSION = "0.3.22"  # of the ioh that writes the same files
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What IOHprofiler calls an instance: a function, a dimension, and the number of the instance.
+    """An instance in the terms of IOHprofiler: a function, a dimension, and the number of the instance.
 
     Parameters
     ----------
@@ -47,15 +47,15 @@ class Scenario:
             as_whole_number(getattr(self, what), f"{what} of a scenario", at_least=0)
         if not re.fullmatch(r"[\w.+-]+", str(self.function_name)):
             raise InvalidInputError(
-                f"function_name of a scenario: it names files; expected letters, digits, '_', '.', '+' and '-', got "
-                f"{short(self.function_name)}."
+                "function_name of a scenario: it is part of file names; expected letters, digits, '_', '.', '+' and "
+                f"'-', got {short(self.function_name)}."
             )
 
 
 def scenario_of(identity: Identity) -> Scenario | None:
-    """Read the scenario off the parameters of an identity; ``None`` if they do not tell.
+    """Scenario from the parameters of an identity; ``None`` if they do not contain one.
 
-    Needed are whole numbers ``function``, ``dimension`` and ``instance``; ``function_name`` is used where it is given.
+    The whole numbers ``function``, ``dimension`` and ``instance`` are needed; ``function_name`` is optional.
 
     >>> scenario_of(Identity("f1-i3-d5", {"function": 1, "instance": 3, "dimension": 5}))
     Scenario(function=1, function_name='f1', dimension=5, instance=3)
@@ -76,7 +76,7 @@ class _Function:
 
 
 class IOHWriter:
-    """Appends runs to a folder of IOHprofiler data; a context manager that writes the JSON files at its end.
+    """Appends runs to a folder of IOHprofiler data; a context manager that writes the JSON files at the end.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class IOHWriter:
         A new or empty folder.
     scenarios
         Function, dimension and instance of the instances, by their names.  An instance that is not among them gets
-        function 0, the name of the suite, the given dimension and a number of its own; ``instances.csv`` tells which.
+        function 0, the name of the suite, the given dimension and a number of its own, listed in ``instances.csv``.
     suite
         Name of the suite.
     dimension
@@ -114,7 +114,7 @@ class IOHWriter:
     ) -> None:
         self._folder = Path(folder)
         if self._folder.exists() and (not self._folder.is_dir() or any(self._folder.iterdir())):
-            raise InvalidInputError(f"{self._folder} is no empty folder; IOHprofiler data are written into a new one.")
+            raise InvalidInputError(f"{self._folder} is not an empty folder. Give a new folder for IOHprofiler data.")
         self._scenarios = dict(scenarios or {})
         self._suite = suite
         self._file_name = re.sub(r"[^\w.+-]+", "-", suite).strip("-") or "polarbear"
@@ -126,23 +126,23 @@ class IOHWriter:
         self._left_out: list[str] = []
 
     def add(self, trajectory: Trajectory) -> Path | None:
-        """Append a run and return its data file; ``None`` for a run that found nothing, which has no place there.
+        """Append a run and return its data file; ``None`` for a run that found nothing, which cannot be written.
 
-        :raises InvalidInputError: its times are no evaluations.
+        :raises InvalidInputError: its times are not numbers of evaluations.
         """
         who = f"{trajectory.algorithm!r} on {trajectory.instance!r}"
         times, best = trajectory.times, trajectory.best
         if times.size and ((times % 1 != 0).any() or times[0] < 1):
             odd = next(time for time in times.tolist() if time % 1 or time < 1)
             raise InvalidInputError(
-                f"{who}: IOHprofiler counts evaluations, and {odd:.17g} is none. Runs over seconds cannot be written."
+                f"{who}: IOHprofiler counts evaluations, got the time {odd:.17g}. Runs over seconds cannot be written."
             )
         known = best < math.inf
         times, best = times[known], best[known]
         if not times.size or not math.isfinite(best[-1]):
             self._left_out.append(who)
             return None
-        scenario = self._scenario(trajectory.instance)
+        scenario = self._find_scenario(trajectory.instance)
         name = f"f{scenario.function}_{scenario.function_name}"
         folder = self._folder_of(trajectory.algorithm)
         function = self._functions.setdefault((trajectory.algorithm, scenario.function, name), _Function(name))
@@ -162,10 +162,10 @@ class IOHWriter:
         return data
 
     def close(self) -> None:
-        """Write the JSON files and the list of instances; warns of runs that were left out."""
+        """Write the JSON files and the list of instances; warns about runs that were left out."""
         for (algorithm, number, _), function in self._functions.items():
             path = self._folders[algorithm] / f"IOHprofiler_{function.stem}.json"
-            path.write_text(self._description(algorithm, number, function), encoding="utf-8", newline="\n")
+            path.write_text(self._json_text(algorithm, number, function), encoding="utf-8", newline="\n")
         if self._written:
             with (self._folder / "instances.csv").open("w", encoding="utf-8", newline="") as file:
                 table = csv.writer(file, lineterminator="\n")
@@ -177,8 +177,7 @@ class IOHWriter:
         if self._left_out:
             more = f" and {len(self._left_out) - 3} more" if len(self._left_out) > 3 else ""
             warnings.warn(
-                f"IOHprofiler data have no place for runs that found nothing: left out {', '.join(self._left_out[:3])}"
-                f"{more}.",
+                f"Left out {', '.join(self._left_out[:3])}{more}: IOHprofiler data cannot hold runs without a value.",
                 RunWarning,
                 stacklevel=2,
             )
@@ -192,7 +191,7 @@ class IOHWriter:
     ) -> None:
         self.close()
 
-    def _scenario(self, instance: str) -> Scenario:
+    def _find_scenario(self, instance: str) -> Scenario:
         known = self._scenarios.get(instance)
         if known is not None:
             return known
@@ -202,14 +201,14 @@ class IOHWriter:
     def _folder_of(self, algorithm: str) -> Path:
         if algorithm not in self._folders:
             plain = re.sub(r"[^\w.+=-]+", "-", algorithm).strip("-.") or "algorithm"
-            # Names may differ in what a file name cannot show, and case may not count.
+            # Different names may give the same file name, and file systems may ignore case.
             taken = {path.name.lower() for path in self._folders.values()}
             names = (plain if not number else f"{plain}-{number + 1}" for number in range(len(taken) + 1))
             self._folders[algorithm] = self._folder / next(name for name in names if name.lower() not in taken)
         return self._folders[algorithm]
 
-    def _description(self, algorithm: str, number: int, function: _Function) -> str:
-        """Write what ``ioh.logger.Analyzer`` writes, to the space."""
+    def _json_text(self, algorithm: str, number: int, function: _Function) -> str:
+        """Text of a JSON file, with the same spacing as that of ``ioh.logger.Analyzer``."""
         name = function.stem.partition("_")[2]
         scenarios = []
         for dimension, runs in function.runs.items():
@@ -247,6 +246,6 @@ def write_ioh(
 
 
 def _text(value: float) -> str:
-    """Ten decimals, as ioh writes them; all digits where ten decimals would cut a small value."""
+    """Ten decimals, as ioh writes them; all digits where ten decimals would lose some of a small value."""
     fixed = f"{value:.10f}"
     return fixed if abs(value) >= 1 or float(fixed) == value else repr(value)

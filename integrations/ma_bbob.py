@@ -1,6 +1,6 @@
 """MA-BBOB: affine combinations of the BBOB functions (Vermetten et al. 2023), with the values of ioh's ``ManyAffine``.
 
-ioh evaluates all 24 functions, also those without weight; a problem here evaluates only its parts.
+ioh evaluates all 24 functions, also those with weight 0; a problem here evaluates only the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from polarbear_plugins.plugins.hookspecs import hookimpl
 from polarbear_plugins.problems.given import cube
 from polarbear_plugins.problems.protocols import Identity, Problem, Suite
 
-#: By which ioh divides the logarithms of the 24 functions, so that they have about the same range.
+#: Divisors of the logarithms of the 24 functions in ioh, which give them about the same range.
 SCALES = (
     *(11.0, 17.5, 12.3, 12.6, 11.5, 15.3, 12.1, 15.3, 15.2, 17.4, 13.4, 20.4),
     *(12.9, 10.4, 12.3, 10.3, 9.8, 10.6, 10.0, 14.7, 10.7, 10.8, 9.0, 12.1),
@@ -42,7 +42,7 @@ class MaBbobProblem:
     weights, instances
         Of the 24 functions.
     xopt
-        Where the optimum lies; its value is about 1e-11, because ioh counts what is below 1e-12 as 1e-12.
+        Location of the optimum; its value is about 1e-11, because ioh raises values below 1e-12 to 1e-12.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class MaBbobProblem:
             raise InvalidInputError(
                 f"{self.identity.name}: expected {self._xopt.size} numbers, got an array of shape {point.shape}."
             )
-        # In the order in which ioh adds: near the optimum the rounding decides about the value.
+        # In the same order of operations as ioh: near the optimum the value depends on the rounding.
         places = (point + self._optima - self._xopt).tolist()
         exponent = self._constant
         for (part, least, factor), place in zip(self._parts, places, strict=True):
@@ -86,13 +86,13 @@ class MaBbobProblem:
 
 
 class MaBbobSuite:
-    """Problems drawn as the authors of MA-BBOB drew theirs, or the published ones.
+    """Problems drawn like those of the authors of MA-BBOB, or the published ones.
 
     Parameters
     ----------
     csv
-        A folder with the published files ``weights.csv``, ``iids.csv`` and ``opt_locs.csv``; without it problems are
-        drawn, without end.
+        A folder with the published files ``weights.csv``, ``iids.csv`` and ``opt_locs.csv``; without it an
+        endless sequence of problems is drawn.
     """
 
     name = "ma-bbob"
@@ -102,10 +102,10 @@ class MaBbobSuite:
         self.csv = csv
 
     def identities(self, seed: int, /) -> Iterator[Identity]:
-        """Draw problems; those of the files each once."""
+        """Draw problems; those from files once each."""
         seed = as_whole_number(seed, "seed", at_least=0)
         if self.csv is not None:
-            # Read here and not before: a worker on another machine builds from identities and needs no files.
+            # Read here and not earlier: a worker on another machine builds from identities and needs no files.
             rows = read_csv_folder(Path(self.csv), self.dimension)
             labels = list(rows)
             for place in np.random.default_rng(seed).permutation(len(labels)):
@@ -117,14 +117,14 @@ class MaBbobSuite:
 
     def build(self, identity: Identity, /) -> Problem:
         """Build the problem from its weights, instances and optimum."""
-        return MaBbobProblem(identity, **_checked(identity.parameters, f"identity {identity.name!r}"))
+        return MaBbobProblem(identity, **_check_parameters(identity.parameters, f"identity {identity.name!r}"))
 
 
 def draw_parameters(rng: np.random.Generator, dimension: int) -> dict[str, Any]:
-    """Weights, instances and optimum from the published sampler.
+    """Weights, instances and optimum as the published sampler draws them.
 
-    Functions whose uniform number is above 0.85, but at least the two largest, share the weight by how far they are
-    above; instances are 1 to 99; the optimum is uniform in the box.
+    Each function draws a uniform number.  Those above 0.85, but at least the two largest, get weights in proportion to
+    the excess; instances are 1 to 99; the optimum is uniform in the box.
 
     >>> drawn = draw_parameters(np.random.default_rng(1), 2)
     >>> [place + 1 for place, weight in enumerate(drawn["weights"]) if weight > 0]
@@ -147,26 +147,28 @@ def read_csv_folder(folder: Path, dimension: int) -> dict[str, dict[str, Any]]:
 
     :raises SourceError: a file is missing or damaged; names it and the line.
     """
-    tables = [_rows(folder / name, exactly) for name, exactly in zip(_FILES, (24, 24, None), strict=True)]
+    tables = [_read_rows(folder / name, exactly) for name, exactly in zip(_FILES, (24, 24, None), strict=True)]
     for name, table in zip(_FILES[1:], tables[1:], strict=True):
         if list(table) != list(tables[0]):
-            raise SourceError(f"{folder / name}: its rows are not those of {_FILES[0]}; the files belong together.")
+            raise SourceError(
+                f"{folder / name}: its rows are not those of {_FILES[0]}. Give files that belong together."
+            )
     problems = {}
     for label, (line, weights) in tables[0].items():
         instances, xopt = tables[1][label][1], tables[2][label][1]
         if len(xopt) < dimension:
             raise SourceError(
-                f"{folder / _FILES[2]}, line {line}: there are optima of up to {len(xopt)} dimensions, not {dimension}."
+                f"{folder / _FILES[2]}, line {line}: expected an optimum in {dimension} dimensions, got {len(xopt)}."
             )
         parameters = {"weights": weights, "instances": instances, "xopt": xopt[:dimension]}
         try:
-            problems[label] = _checked(parameters, "problem")
+            problems[label] = _check_parameters(parameters, "problem")
         except InvalidInputError as problem:
             raise SourceError(f"{folder}, line {line} of the files: {problem}") from None
     return problems
 
 
-def _rows(path: Path, exactly: int | None) -> dict[str, tuple[int, list[float]]]:
+def _read_rows(path: Path, exactly: int | None) -> dict[str, tuple[int, list[float]]]:
     """Line and numbers of each row of a file, by its label."""
     rows: dict[str, tuple[int, list[float]]] = {}
     try:
@@ -191,12 +193,12 @@ def _rows(path: Path, exactly: int | None) -> dict[str, tuple[int, list[float]]]
             f"{path} cannot be read ({reason(problem)}). The option csv is the folder with {', '.join(_FILES)}."
         ) from None
     if not rows:
-        raise SourceError(f"{path}: there is no row below the header.")
+        raise SourceError(f"{path}: expected rows below the header, got none.")
     return rows
 
 
-def _checked(parameters: Mapping[str, Any], who: str) -> dict[str, Any]:
-    """Weights, instances and optimum as they should be."""
+def _check_parameters(parameters: Mapping[str, Any], who: str) -> dict[str, Any]:
+    """Checked weights, instances and optimum."""
     try:
         weights, instances, xopt = (
             as_vector(parameters[key], f"{who}: {key}") for key in ("weights", "instances", "xopt")
@@ -214,7 +216,7 @@ def _checked(parameters: Mapping[str, Any], who: str) -> dict[str, Any]:
     return {"weights": weights.tolist(), "instances": instances.astype(int).tolist(), "xopt": xopt.tolist()}
 
 
-def _folder(value: object, what: str) -> str:
+def _read_folder(value: object, what: str) -> str:
     if not isinstance(value, str | Path) or not str(value):
         raise InvalidInputError(f"{what} must be the folder with {', '.join(_FILES)}, got {value!r}.")
     return str(value)
@@ -225,6 +227,8 @@ def polarbear_suite(name: str, options: Mapping[str, object]) -> Suite | None:
     """ma-bbob: affine combinations of BBOB functions; options dimension, csv (folder of published problems)."""
     if name != MaBbobSuite.name:
         return None
-    suite = MaBbobSuite(**read_options(options, {"dimension": whole_number(2, _MOST_DIMENSIONS), "csv": _folder}, _WHO))
+    suite = MaBbobSuite(
+        **read_options(options, {"dimension": whole_number(2, _MOST_DIMENSIONS), "csv": _read_folder}, _WHO)
+    )
     require("ioh", extra="ioh", who=_WHO)
     return suite

@@ -1,4 +1,4 @@
-"""Variants of the modular CMA-ES (modcma) as portfolios: those of the paper's case studies, and any others.
+"""Portfolios of variants of the modular CMA-ES (modcma): those of the paper's case studies, and any others.
 
 Every box is mapped onto [-5, 5]^d, the box of the paper, so that step sizes mean the same everywhere.
 """
@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.checks import as_number, as_vector, as_whole_number
+from polarbear_plugins.checks import as_choice, as_number, as_vector, as_whole_number
 from polarbear_plugins.errors import InvalidInputError, RunWarning, short
 from polarbear_plugins.extras import require
 from polarbear_plugins.names import as_name
-from polarbear_plugins.options import Reader, flag, read_options
+from polarbear_plugins.options import Reader, flag, one_of, read_options
 from polarbear_plugins.plugins.hookspecs import hookimpl
 from polarbear_plugins.plugins.random_search import RandomSearch
 from polarbear_plugins.problems.protocols import Algorithm, BoxProblem, Problem
@@ -64,13 +64,13 @@ _WHOLE_NUMBERS = ("lambda0", "mu0", "budget")
 _NUMBERS = ("sigma0", "cs", "cc", "cmu", "c1", "damps", "acov")
 
 _EDGE = 5.0  # of modcma's box, [-5, 5] in each dimension
-_NO_END = 2**62  # evaluations: modcma's own budget stops early or late, so we count
-# modcma's repelling restarts need the volume of the box, and 10^309 is no number any more: they draw for hours.
+_UNLIMITED = 2**62  # evaluations: modcma's own budget stops early or late, so the recorder counts
+# modcma's repelling restarts need the volume of the box.  From 10^309 on it overflows, and they draw for hours.
 _TOO_LARGE_TO_REPEL = 309
 _NOT_REPEATABLE = ("PSR",)  # seen with modcma 1.2.0: from the third generation on, whatever the seed
 
-# The random numbers of modcma are those of the process.
-_ONE_AT_A_TIME = threading.Lock()
+# modcma has one random generator for the whole process.
+_GENERATOR_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,31 +96,31 @@ class ModularCMAES:
     def __post_init__(self) -> None:
         as_name(self.name, "name of an algorithm")
         as_axis(self.axis)
-        object.__setattr__(self, "configuration", _checked({**_PAPER, **self.configuration}))
+        object.__setattr__(self, "configuration", _check_configuration({**_PAPER, **self.configuration}))
         if self.configuration["ssa"] in _NOT_REPEATABLE:
             warnings.warn(
-                f"{self.name!r}: modcma's step size adaptation {self.configuration['ssa']} reads memory that it never "
-                "set, so about one run in two hundred cannot be repeated with its seed.",
+                f"{self.name!r}: modcma's step size adaptation {self.configuration['ssa']} reads memory that was "
+                "never set, so about one run in two hundred cannot be repeated with its seed.",
                 RunWarning,
                 stacklevel=3,
             )
 
     def run(self, problem: Problem, horizon: float, seed: int, /) -> Trajectory:
         """Run until the horizon; all random numbers derive from the seed, whatever ran before in this process."""
-        library = _library()
+        library = _require_modcma()
         if not isinstance(problem, BoxProblem):
             raise InvalidInputError(
-                f"{self.name!r} runs on boxes (lower, upper, evaluate); {problem.identity.name!r} is none."
+                f"{self.name!r} needs a box (lower, upper, evaluate); the problem {problem.identity.name!r} is not one."
             )
-        lower, upper = _bounds(problem, self.name)
+        lower, upper = _check_bounds(problem, self.name)
         evaluate = self._on_standard_box(problem.evaluate, lower, upper)
         rng = np.random.default_rng(as_whole_number(seed, "seed", at_least=0))
-        with _ONE_AT_A_TIME:
+        with _GENERATOR_LOCK:
             recorder = Recorder(self.axis, horizon)
             if not recorder.over:
                 set_seed(library, int(rng.integers(2**31)))
                 start = rng.uniform(-_EDGE, _EDGE, lower.size)
-                optimizer = library.ModularCMAES(library.Parameters(_settings(library, self.configuration, start)))
+                optimizer = library.ModularCMAES(library.Parameters(_make_settings(library, self.configuration, start)))
                 objective = recorder.watch(evaluate)
                 try:
                     if {"BOX", "SATURATE"} & {
@@ -136,7 +136,7 @@ class ModularCMAES:
     def _on_standard_box(
         self, evaluate: Callable[[FloatArray], float], lower: FloatArray, upper: FloatArray
     ) -> Callable[[FloatArray], float]:
-        """Turn a function on a box into one on [-5, 5]^d, adding no more work than it needs."""
+        """Function on [-5, 5]^d from a function on a box, with as few operations as possible."""
         mapped = evaluate
         if (lower != -_EDGE).any() or (upper != _EDGE).any():
             middle, scale = lower / 2 + upper / 2, upper / (2 * _EDGE) - lower / (2 * _EDGE)
@@ -150,7 +150,7 @@ class ModularCMAES:
             return mapped
 
         def guarded(z: FloatArray) -> float:
-            # This one wanders off to nan, restarts and goes on; no problem should have to know about such points.
+            # This variant samples nan, restarts and continues; problems are not evaluated at such points.
             square = z.dot(z)
             return mapped(z) if square == square else math.nan
 
@@ -159,7 +159,7 @@ class ModularCMAES:
     def _run_inside(self, optimizer: Any, objective: Callable[[FloatArray], float], rng: np.random.Generator) -> None:
         """Run step by step, and choose a new start when the coming step is a restart.
 
-        modcma corrects the points that it samples; those it evaluates at a restart and for TPA are left to us.
+        modcma corrects the points that it samples, but not those that it evaluates at a restart and for TPA.
         """
         settings, step, restarts = optimizer.p.settings, optimizer.step, optimizer.p.criteria.any
         saturated = self.configuration["bound_correction"] == "SATURATE"
@@ -169,14 +169,14 @@ class ModularCMAES:
             return objective(_clip(z, -_EDGE, _EDGE))
 
         usual = inside if saturated and self.configuration["ssa"] == "TPA" else objective
-        going = True
-        while going:
+        running = True
+        while running:
             if restarts():
                 if anywhere:
                     settings.x0 = rng.uniform(-_EDGE, _EDGE, settings.dim)
-                going = step(inside if saturated else objective)
+                running = step(inside if saturated else objective)
             else:
-                going = step(usual)
+                running = step(usual)
 
 
 def modcma_portfolio(
@@ -184,11 +184,11 @@ def modcma_portfolio(
 ) -> tuple[ModularCMAES, ...]:
     """Algorithms for a configuration of modcma, or for a grid of them: all combinations of the lists in it.
 
-    The names say what differs: ``{"ssa": ["CSA", "TPA"], "lambda0": 20}`` makes ``ssa=CSA`` and ``ssa=TPA``.  Where
-    there is no list, the name says all that is given.
+    The names contain what differs: ``{"ssa": ["CSA", "TPA"], "lambda0": 20}`` gives ``ssa=CSA`` and ``ssa=TPA``.
+    Without a list, the name contains everything that is given.
     """
-    _library()
-    preset = _preset(preset, "preset")
+    _require_modcma()
+    as_choice(preset, PRESETS, "preset")
     grid = {key: value if isinstance(value, list | tuple) else [value] for key, value in configuration.items()}
     for key, values in grid.items():
         if not values:
@@ -196,7 +196,7 @@ def modcma_portfolio(
     differing = [key for key, value in configuration.items() if isinstance(value, list | tuple)] or list(grid)
     algorithms = []
     for values in itertools.product(*grid.values()):
-        chosen = _checked({**PRESETS[preset], **dict(zip(grid, values, strict=True))})
+        chosen = _check_configuration({**PRESETS[preset], **dict(zip(grid, values, strict=True))})
         name = " ".join(f"{key}={_text(chosen[key])}" for key in differing) or "modcma"
         algorithms.append(ModularCMAES(name, chosen, axis))
     return tuple(algorithms)
@@ -208,12 +208,16 @@ def polarbear_portfolio(name: str, options: Mapping[str, object]) -> Sequence[Al
     if name not in ("modcma-ssa", "modcma-matrix") and not name.startswith("modcma:"):
         return None
     who, any_configuration = f"The portfolio {name!r}", name.startswith("modcma:")
-    readers: dict[str, Reader] = {"preset": _preset, "axis": lambda value, _: as_axis(value), "random_search": flag}
+    readers: dict[str, Reader] = {
+        "preset": one_of(PRESETS),
+        "axis": lambda value, _: as_axis(value),
+        "random_search": flag,
+    }
     given: dict[str, Any] = {"preset": "paper", "axis": "evaluations", "random_search": not any_configuration}
     preset, axis, with_random_search = (given | read_options(options, readers, who)).values()
     portfolio: list[Algorithm]
     if any_configuration:
-        portfolio = [*modcma_portfolio(_parsed(name), preset=preset, axis=axis)]
+        portfolio = [*modcma_portfolio(_parse_configuration(name), preset=preset, axis=axis)]
     else:
         key, variants = (
             ("ssa", dict.fromkeys(_STEP_SIZES)) if name == "modcma-ssa" else ("matrix_adaptation", _MATRICES)
@@ -228,21 +232,15 @@ def polarbear_portfolio(name: str, options: Mapping[str, object]) -> Sequence[Al
     return portfolio
 
 
-def _preset(value: object, what: str) -> str:
-    if value not in PRESETS:
-        raise InvalidInputError(f"{what}: expected {' or '.join(PRESETS)}, got {short(value)}.")
-    return str(value)
-
-
-def _library() -> ModuleType:
+def _require_modcma() -> ModuleType:
     return require("modcma.c_maes", extra="ioh", who="A portfolio of CMA-ES variants")
 
 
 def set_seed(library: ModuleType, seed: int) -> None:
-    """Seed modcma such that nothing is left of what ran before.
+    """Seed modcma and clear the normal number that it may have stored.
 
-    Normal numbers come in pairs, and the second of a pair outlives ``set_seed``.  Drawn with a known seed, the first
-    normal number shows whether one was kept; if none was, the draw has left one, which goes as well.
+    Normal numbers are drawn in pairs, and the second of a pair survives ``set_seed``.  A draw with a known seed shows
+    whether one was stored; if none was, this draw has stored one, and a second draw removes it.
     """
     utils = library.utils
     utils.set_seed(0)
@@ -254,16 +252,16 @@ def set_seed(library: ModuleType, seed: int) -> None:
     utils.set_seed(seed)
 
 
-def _settings(library: ModuleType, configuration: Mapping[str, Any], start: FloatArray) -> Any:
+def _make_settings(library: ModuleType, configuration: Mapping[str, Any], start: FloatArray) -> Any:
     modules = library.Modules()
-    numbers: dict[str, Any] = {"budget": _NO_END}
+    numbers: dict[str, Any] = {"budget": _UNLIMITED}
     for key, value in configuration.items():
         if not hasattr(modules, key):
             numbers[key] = value
         elif isinstance(value, bool):
             setattr(modules, key, value)
         else:
-            # A new start in the box is the x0 that we set before each restart.
+            # A new start in the box is the x0 that is set before each restart.
             option = "X0" if (key, value) == ("center_placement", "BOX") else value
             setattr(modules, key, type(getattr(modules, key))[option])
     if start.size >= _TOO_LARGE_TO_REPEL:
@@ -273,11 +271,11 @@ def _settings(library: ModuleType, configuration: Mapping[str, Any], start: Floa
 
 
 def _clip(x: FloatArray, lower: FloatArray | float, upper: FloatArray | float) -> FloatArray:
-    """Do what ``numpy.clip`` does, in a third of the time."""
+    """``numpy.clip``, in a third of the time."""
     return np.minimum(np.maximum(x, lower), upper)
 
 
-def _bounds(problem: BoxProblem, who: str) -> tuple[FloatArray, FloatArray]:
+def _check_bounds(problem: BoxProblem, who: str) -> tuple[FloatArray, FloatArray]:
     name = problem.identity.name
     lower, upper = as_vector(problem.lower, f"{name!r}: lower"), as_vector(problem.upper, f"{name!r}: upper")
     if lower.shape != upper.shape or not lower.size or not np.isfinite([lower, upper]).all() or (lower >= upper).any():
@@ -285,9 +283,9 @@ def _bounds(problem: BoxProblem, who: str) -> tuple[FloatArray, FloatArray]:
     return lower, upper
 
 
-def _checked(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Refuse what modcma does not know; returns the values as modcma spells them."""
-    library = _library()
+def _check_configuration(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse options and values that modcma does not have; returns the values as modcma spells them."""
+    library = _require_modcma()
     modules = {key: getattr(library.Modules(), key) for key in dir(library.Modules) if not key.startswith("_")}
     checked: dict[str, Any] = {}
     for key, value in configuration.items():
@@ -295,27 +293,25 @@ def _checked(configuration: Mapping[str, Any]) -> dict[str, Any]:
         if key in _WHOLE_NUMBERS:
             checked[key] = as_whole_number(value, what, at_least=1)
         elif key in _NUMBERS:
-            checked[key] = as_number(value, what)
-            if checked[key] < 0 or (key == "sigma0" and not checked[key]):
-                raise InvalidInputError(f"{what}: expected a positive number, got {checked[key]:g}.")
+            checked[key] = as_number(value, what, above=0) if key == "sigma0" else as_number(value, what, at_least=0)
         elif key == "always_compute_eigv" or isinstance(modules.get(key), bool):
             checked[key] = flag(value, what)
         elif key in modules:
-            checked[key] = _option(modules[key], key, value)
+            checked[key] = _check_option(modules[key], key, value)
         else:
             known = sorted({*modules, *_WHOLE_NUMBERS, *_NUMBERS, "always_compute_eigv"})
             raise InvalidInputError(f"modcma has no {key!r}. It takes {', '.join(known)}.")
     if (checked["threshold_convergence"] or checked["restart_strategy"] == "BIPOP") and "budget" not in checked:
         raise InvalidInputError(
-            "modcma: threshold_convergence and the restart_strategy BIPOP plan for a budget: every budget makes "
-            "another algorithm. Say which one with budget."
+            "modcma: threshold_convergence and the restart_strategy BIPOP depend on the budget: each budget is "
+            "another algorithm. Give one with budget."
         )
     if checked.get("mu0", 1) > checked.get("lambda0", math.inf):
         raise InvalidInputError(f"modcma: mu0 ({checked['mu0']}) must not exceed lambda0 ({checked['lambda0']}).")
     return checked
 
 
-def _option(default: Enum, key: str, value: object) -> str:
+def _check_option(default: Enum, key: str, value: object) -> str:
     names = [*type(default).__members__, *(["BOX"] if key == "center_placement" else [])]
     name = str(value).upper()
     if key == "matrix_adaptation":
@@ -325,7 +321,7 @@ def _option(default: Enum, key: str, value: object) -> str:
     return name
 
 
-def _parsed(name: str) -> Mapping[str, Any]:
+def _parse_configuration(name: str) -> Mapping[str, Any]:
     text = name.partition(":")[2]
     try:
         configuration = json.loads(text)

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, short
+from polarbear_plugins.checks import as_number, as_whole_number
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.extras import require
 from polarbear_plugins.plackett_luce.likelihood import margin_of
 from polarbear_plugins.plackett_luce.pairwise import RatingMode
@@ -40,14 +41,14 @@ class PolarBearPruner(optuna.pruners.BasePruner):
     ----------
     alpha
         Posterior probability with which the finished trial must be better.  The larger, the fewer good trials are
-        pruned; 0.98 prunes sooner than the default.
+        pruned; 0.98 prunes earlier than the default.
     epsilon
         Region of practical equivalence: the finished trial must beat this one with a probability above
-        ``1/2 + epsilon``.  The larger, the longer trials live that are nearly as good.
+        ``1/2 + epsilon``.  The larger, the later trials that are nearly as good are pruned.
     min_instances
-        Instances that a trial is given before it may be pruned.
+        Instances that a trial reports before it may be pruned.
     max_references
-        So many finished trials, those with the best values, are ranked with the current one.
+        How many finished trials, those with the best values, are ranked with the current one.
     n_timepoints
         Timepoints (epochs) at which the loss on an instance is reported, by :meth:`report`.
 
@@ -80,11 +81,11 @@ class PolarBearPruner(optuna.pruners.BasePruner):
         max_references: int = 16,
         n_timepoints: int = 1,
     ) -> None:
-        self._alpha = _between(alpha, "alpha", 0.5, 1.0, open_below=True)
-        self._epsilon = _between(epsilon, "epsilon", 0.0, 0.5, open_below=False)
-        self._min_instances = _positive(min_instances, "min_instances")
-        self._max_references = _positive(max_references, "max_references")
-        self._n_timepoints = _positive(n_timepoints, "n_timepoints")
+        self._alpha = as_number(alpha, "alpha", above=0.5, below=1)
+        self._epsilon = as_number(epsilon, "epsilon", at_least=0, below=0.5)
+        self._min_instances = as_whole_number(min_instances, "min_instances", at_least=1)
+        self._max_references = as_whole_number(max_references, "max_references", at_least=1)
+        self._n_timepoints = as_whole_number(n_timepoints, "n_timepoints", at_least=1)
         self._warned: set[str] = set()
 
     def __repr__(self) -> str:
@@ -101,24 +102,19 @@ class PolarBearPruner(optuna.pruners.BasePruner):
         trial
             The trial that runs.
         loss
-            What ``trial.report`` takes; ``nan`` says that the trial failed there.
+            As for ``trial.report``; ``nan`` means that the trial failed there.
         instance
             The same number for the same instance in all trials.
         time
             0 to ``n_timepoints - 1``.
         """
-        instance = _whole(instance, "instance")
-        if not 0 <= _whole(time, "time") < self._n_timepoints:
-            raise InvalidInputError(f"time must be between 0 and {self._n_timepoints - 1} but got {time}.")
-        step = instance * self._n_timepoints + int(time)
-        if instance < 0 or step > _LARGEST_STEP:
-            raise InvalidInputError(
-                f"instance must be between 0 and {_LARGEST_STEP // self._n_timepoints} but got {short(instance)}."
-            )
-        trial.report(loss, step)
+        time = as_whole_number(time, "time", at_least=0, at_most=self._n_timepoints - 1)
+        most = (_LARGEST_STEP - time) // self._n_timepoints
+        instance = as_whole_number(instance, "instance", at_least=0, at_most=most)
+        trial.report(loss, instance * self._n_timepoints + time)
 
     def prune(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
-        """Judge a trial by what it reported; Optuna calls this for ``trial.should_prune()``."""
+        """Whether to prune a trial, given what it reported; Optuna calls this for ``trial.should_prune()``."""
         sign = _sign(study)
         seen = trial.intermediate_values
         if len({step // self._n_timepoints for step in seen}) < self._min_instances or not self._usable(trial):
@@ -130,12 +126,12 @@ class PolarBearPruner(optuna.pruners.BasePruner):
         return self._dominated(losses, steps % self._n_timepoints)
 
     def estimate(self, study: optuna.Study, trial: optuna.Trial | optuna.trial.FrozenTrial) -> float:
-        """Value that a trial would probably have ended with, to be returned instead of raising ``TrialPruned``.
+        """Estimate of the value that a trial would have ended with, to be returned instead of raising ``TrialPruned``.
 
-        Each finished trial says: my value, plus what this trial lost against me on the instances that we share, on
-        average.  The median of that is the estimate, so that hard and easy instances cancel out.  A trial that failed
-        on an instance is at least as bad as the worst of them.  Without finished trials it is the mean of the trial's
-        own losses.
+        Each finished trial gives a guess: its value plus the mean difference between the losses of this trial and its
+        own, on the instances that both have.  The estimate is the median of the guesses, so that hard and easy
+        instances cancel out.  A trial that failed on an instance is at least as bad as the worst finished trial.
+        Without finished trials the estimate is the mean of the trial's own losses.
 
         The value is meant for objectives that are the mean of the losses.
         """
@@ -162,7 +158,7 @@ class PolarBearPruner(optuna.pruners.BasePruner):
         return sign * estimate
 
     def _dominated(self, losses: FloatArray, times: StepArray) -> bool:
-        """Whether one algorithm is better than the last, surely enough, at each timepoint where the last was seen."""
+        """Whether one trial is better than the last, with probability alpha, at each timepoint of the last."""
         last = losses.shape[1] - 1
         margin = margin_of(self._epsilon)
         present = ~np.isnan(losses)
@@ -176,7 +172,7 @@ class PolarBearPruner(optuna.pruners.BasePruner):
             np.minimum(least, modes[-1].normal_scores(last, margin)[:last], out=least)
             if least.max() <= 0:
                 return False
-        # Only the one that is most surely better is looked at closely: each look is a chance to err.
+        # Only the trial that is most probably better is tested: each test is a chance of error.
         best = int(least.argmax())
         return all(mode.p_better(best, last, margin) >= self._alpha for mode in modes)
 
@@ -199,7 +195,7 @@ class PolarBearPruner(optuna.pruners.BasePruner):
                     break
         if finished and steps and not chosen:
             self._warn(
-                "nothing in common",
+                "no shared step",
                 f"Trial {trial.number} shares no step with any finished trial, so PolarBearPruner cannot compare them "
                 f"and does not prune. Report the same step for the same instance in every trial.",
             )
@@ -210,13 +206,13 @@ class PolarBearPruner(optuna.pruners.BasePruner):
             return True
         self._warn(
             "negative step",
-            f"Trial {trial.number} has the negative step {min(trial.intermediate_values)}, which is no instance, so "
-            f"PolarBearPruner leaves it alone. Number the instances from 0.",
+            f"Trial {trial.number} has the negative step {min(trial.intermediate_values)}, so "
+            f"PolarBearPruner ignores it. Number the instances from 0.",
         )
         return False
 
     def _warn(self, kind: str, message: str) -> None:
-        """Warn of each kind of trouble once."""
+        """Warn about each kind of problem once."""
         if kind not in self._warned:
             self._warned.add(kind)
             warnings.warn(message, PolarBearWarning, stacklevel=2)
@@ -234,11 +230,9 @@ def report(trial: optuna.Trial, loss: float, *, instance: int, time: int = 0) ->
 
 
 def _sign(study: optuna.Study) -> float:
-    """Factor that makes small values good."""
+    """Factor that turns the values of a study into values to be minimised."""
     if len(study.directions) > 1:
-        raise InvalidInputError(
-            f"PolarBearPruner needs a study with one objective but got {len(study.directions)} directions."
-        )
+        raise InvalidInputError(f"PolarBearPruner needs a study with one objective, got {len(study.directions)}.")
     return -1.0 if study.directions[0] == optuna.study.StudyDirection.MAXIMIZE else 1.0
 
 
@@ -252,27 +246,3 @@ def _table(trials: Sequence[optuna.trial.FrozenTrial], sign: float) -> tuple[Ste
     column = np.repeat(np.arange(len(trials)), [len(one) for one in reports])
     losses[row, column] = np.where(np.isnan(values), np.inf, values)
     return steps, losses
-
-
-def _between(value: object, what: str, low: float, high: float, *, open_below: bool) -> float:
-    try:
-        number = math.nan if isinstance(value, str | bool) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not (low < number < high or (number == low and not open_below)):
-        bounds = f"greater than {low:g}" if open_below else f"at least {low:g}"
-        raise InvalidInputError(f"{what} must be {bounds} and less than {high:g} but got {short(value)}.")
-    return number
-
-
-def _whole(value: object, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise InvalidInputError(f"{what} must be a whole number but got {short(value)}.")
-    return int(value)
-
-
-def _positive(value: object, what: str) -> int:
-    number = _whole(value, what)
-    if number < 1:
-        raise InvalidInputError(f"{what} must be positive but got {number}.")
-    return number

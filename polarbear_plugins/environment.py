@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 
 _PACKAGES = ("polarbear-plugins", "numpy", "scipy", "pandas")
 _BENCHMARKS = ("ioh", "modcma", "optuna", "cmaes", "onnxruntime")
+#: Packages on whose versions the values of a run may depend; their modules have the same names.
+RUN_PACKAGES = ("numpy", "scipy", *_BENCHMARKS)
 _ENGINES = ("pymc", "pymc-extras", "nutpie", "pytensor")
 _GROUP = "polarbear"  # of the entry points of plugins
 

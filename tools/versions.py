@@ -2,7 +2,7 @@
 
     python tools/versions.py lowest all test                # the lowest versions, as constraints for pip
     python tools/versions.py install all,test -e '.[all]'   # pip install with these constraints
-    python tools/versions.py table                          # the table of docs/reliability/versions.md
+    python tools/versions.py table                          # the table of docs/evidence/reliability_tests.md
 
 It needs nothing but Python and pip, since it runs before anything is installed.
 """

@@ -24,7 +24,7 @@ from polarbear_plugins.errors import PolarBearWarning, SourceError
 from polarbear_plugins.measures.scores import Studies, incumbents
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
-#: What the user calls an objective, and what Bayesmark does.
+#: Bayesmark's names of the objectives, by the names that users give.
 OBJECTIVES = {"visible": VISIBLE, "generalization": GENERALIZATION}
 AXES = ("iterations", "evaluations", "seconds")
 
@@ -47,12 +47,12 @@ class Database:
         return tuple(sorted({study.function for study in self.studies}))
 
     def arrays(self, objective: str = "visible", random: Sequence[str] | None = None) -> Studies:
-        """Give all values as :func:`polarbear_plugins.measures.scores.score_studies` takes them.
+        """Values of all studies, as :func:`polarbear_plugins.measures.scores.score_studies` takes them.
 
         Parameters
         ----------
         random
-            Which optimizers are random search; by default those that Bayesmark takes for it.
+            Which optimizers are random search; by default those that Bayesmark regards as such.
         """
         cells: dict[str, dict[tuple[str, str], list[FloatArray]]] = {VISIBLE: {}, OBJECTIVES[objective]: {}}
         for study in self.studies:
@@ -68,7 +68,7 @@ class Database:
     def trajectories(
         self, objective: str = "visible", time: str = "iterations", *, parallel: bool = False
     ) -> Iterator[Trajectory]:
-        """Give a trajectory a study; repeated studies of a function have the seeds 0, 1, ... in the order of names.
+        """One trajectory for each study; repeated studies of a function have the seeds 0, 1, ... in the order of names.
 
         Parameters
         ----------
@@ -103,20 +103,20 @@ class Database:
             )
 
     def fallbacks(self) -> dict[str, Fallbacks]:
-        """For each optimizer what its logs say went wrong."""
+        """Failures of each optimizer, from its logs."""
         found = dict.fromkeys(self.optimizers, Fallbacks())
         for study in self.studies:
             found[study.optimizer] += read_log(self.folder, study)
         return found
 
     def warn_of_fallbacks(self) -> None:
-        """Warn of optimizers for which random search stood in."""
+        """Warn about optimizers that random search replaced in some iterations."""
         for optimizer, found in self.fallbacks().items():
             if found.random:
                 warnings.warn(
                     f"{self.folder.name}: {optimizer} failed to suggest in {found.random} of {found.iterations} "
-                    f"iterations, and random search stood in for it (by the logs of {found.logs} of {found.studies} "
-                    "studies).",
+                    f"iterations, and random search replaced it there (from the logs of {found.logs} of "
+                    f"{found.studies} studies).",
                     PolarBearWarning,
                     stacklevel=3,
                 )
@@ -128,20 +128,20 @@ def read_database(source: str | Path, *, uneven: bool = False) -> Database:
     Parameters
     ----------
     uneven
-        Accept studies of different lengths, each of which is watched as far as it went.
+        Accept studies of different lengths; each is observed as far as it went.
 
     Raises
     ------
     SourceError
-        The folder is no database, or a file in it is damaged; names the place.
+        The folder is not a database, or a file in it is damaged; names the place.
     """
     folder = Path(source)
     if not is_database(folder):
-        raise SourceError(_not_a_database(folder))
+        raise SourceError(_explain_not_a_database(folder))
     paths = sorted(path for path in (folder / "eval").iterdir() if path.suffix == ".json" and path.is_file())
     studies = tuple(read_study(path) for path in paths)
     if not studies:
-        raise SourceError(f"{folder}: eval/ holds no study. Bayesmark writes one JSON file a study there.")
+        raise SourceError(f"{folder}: eval/ holds no study. Bayesmark writes a JSON file for each study there.")
     seen: dict[str, Study] = {}
     for study in studies:
         twin = seen.setdefault(study.uuid, study)
@@ -154,14 +154,15 @@ def read_database(source: str | Path, *, uneven: bool = False) -> Database:
             (n, m), (first_n, first_m) = study.shape, studies[0].shape
             raise SourceError(
                 f"{study.place} has {n} iterations of {m} suggestions, but {studies[0].place} {first_n} of {first_m}. "
-                "Studies of one database go equally far; keep others apart, or compare them over time with uneven=true."
+                "Studies of one database must be equally long. Move others out, or compare them over time with "
+                "uneven=true."
             )
     _warn_of_signatures(folder, studies)
     return Database(folder, studies)
 
 
 def _warn_of_signatures(folder: Path, studies: Sequence[Study]) -> None:
-    """Warn of functions that are not the same function in all studies."""
+    """Warn about functions that are not the same in all studies."""
     first: dict[str, Study] = {}
     for study in studies:
         if study.signature:
@@ -169,15 +170,15 @@ def _warn_of_signatures(folder: Path, studies: Sequence[Study]) -> None:
             same = len(known.signature) == len(study.signature)
             if not (same and np.allclose(known.signature, study.signature, rtol=1e-4, atol=0, equal_nan=True)):
                 warnings.warn(
-                    f"{folder.name}: {study.function} is not the same function in {known.place} and {study.place}, by "
-                    "their signatures: their losses should not be compared.",
+                    f"{folder.name}: {study.function} is not the same function in {known.place} and {study.place}: "
+                    "their signatures differ. Do not compare their losses.",
                     PolarBearWarning,
                     stacklevel=3,
                 )
                 return
 
 
-def _not_a_database(folder: Path) -> str:
+def _explain_not_a_database(folder: Path) -> str:
     expected = "Expected the folder of a Bayesmark database, with eval/*.json in it"
     try:
         if not folder.exists():
@@ -185,10 +186,10 @@ def _not_a_database(folder: Path) -> str:
         if not folder.is_dir():
             return f"{folder} is a file. {expected}."
         if is_database(folder.parent):
-            return f"{folder} is a part of a database. Give the whole: {folder.parent}."
+            return f"{folder} is part of a database. Give the whole folder: {folder.parent}."
         inside = sorted(path.name for path in folder.iterdir() if path.is_dir() and is_database(path))
     except (OSError, ValueError):
         return f"{folder} cannot be opened. {expected}."
     if inside:
-        return f"{folder} is no database, but has some in it: {', '.join(inside[:5])}. Give one of them."
+        return f"{folder} is not a database, but contains some: {', '.join(inside[:5])}. Give one of them."
     return f"{folder} has no eval/ with studies in it. {expected}."

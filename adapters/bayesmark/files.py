@@ -34,9 +34,9 @@ class Study:
     Attributes
     ----------
     place
-        The file, as messages call it.
+        Name of the file, for messages.
     random
-        Whether Bayesmark takes the optimizer for random search.
+        Whether Bayesmark regards the optimizer as random search.
     signature
         Values of the function at points that are the same for all studies; empty if there are none.
     values
@@ -60,7 +60,7 @@ class Study:
 
 @dataclass(frozen=True, slots=True)
 class Fallbacks:
-    """What went wrong in studies, by their logs.
+    """Failures in studies, from their logs.
 
     Attributes
     ----------
@@ -69,9 +69,9 @@ class Fallbacks:
     iterations
         How many iterations the studies with a log have.
     random
-        Iterations in which the optimizer failed to suggest, and random search did silently instead.
+        Iterations in which the optimizer failed to suggest and random search silently replaced it.
     ignored
-        Iterations in which it failed to take in the results.
+        Iterations in which it failed to observe the results.
     failed
         Evaluations that failed and count as infinitely bad.
     """
@@ -88,7 +88,7 @@ class Fallbacks:
 
 
 def is_database(folder: Path) -> bool:
-    """Whether a folder looks like a database of Bayesmark, by its names and at most the start of one file."""
+    """Whether a folder looks like a database of Bayesmark; reads file names and at most the start of one file."""
     try:
         evaluations = folder / "eval"
         if not evaluations.is_dir():
@@ -100,20 +100,20 @@ def is_database(folder: Path) -> bool:
             return all((folder / name).is_dir() for name in ("suggest_log", "time", "derived"))
         with files[0].open("rb") as file:
             return file.read(20).lstrip().startswith(b'{"meta"')
-    except (OSError, ValueError):  # no name of a folder, or not ours to read
+    except (OSError, ValueError):  # text that cannot be a path, or no permission
         return False
 
 
 def read_study(path: Path) -> Study:
     """Read a file of ``eval/``."""
     place = f"eval/{path.name}"
-    data = _load(path, place)
-    arguments = _inside(data, place, "meta", "args")
+    data = _read_json(path, place)
+    arguments = _look_up(data, place, "meta", "args")
     function, optimizer = (
-        "_".join(_text(_inside(arguments, f"{place}, meta.args", key), key, place) for key in keys)
+        "_".join(_check_text(_look_up(arguments, f"{place}, meta.args", key), key, place) for key in keys)
         for keys in (_FUNCTION, _OPTIMIZER)
     )
-    values = {name: _array(data, place, name, 2) for name in (VISIBLE, GENERALIZATION)}
+    values = {name: _read_array(data, place, name, 2) for name in (VISIBLE, GENERALIZATION)}
     if values[VISIBLE].shape != values[GENERALIZATION].shape:
         raise SourceError(
             f"{place}: {VISIBLE} has {_shape_text(values[VISIBLE])}, but {GENERALIZATION} has "
@@ -146,9 +146,9 @@ def read_seconds(folder: Path, study: Study, *, parallel: bool) -> tuple[FloatAr
             f"{folder} has no {place}, which says how long the study took. Without it use time=iterations or "
             "time=evaluations."
         )
-    data = _load(path, place)
+    data = _read_json(path, place)
     suggest, evaluate, observe = (
-        _array(data, place, part, n) for part, n in (("suggest", 1), ("eval", 2), ("observe", 1))
+        _read_array(data, place, part, n) for part, n in (("suggest", 1), ("eval", 2), ("observe", 1))
     )
     for part, array in (("suggest", suggest), ("eval", evaluate), ("observe", observe)):
         if array.shape != study.shape[: array.ndim]:
@@ -175,7 +175,7 @@ def read_log(folder: Path, study: Study) -> Fallbacks:
     return Fallbacks(1, 1, study.shape[0], *found)
 
 
-def _load(path: Path, place: str) -> Any:
+def _read_json(path: Path, place: str) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as problem:
@@ -189,7 +189,7 @@ def _load(path: Path, place: str) -> Any:
         raise SourceError(f"{place} cannot be read as JSON: {' '.join(str(problem).split())}") from None
 
 
-def _inside(data: Any, place: str, *keys: str) -> Any:
+def _look_up(data: Any, place: str, *keys: str) -> Any:
     for depth, key in enumerate(keys):
         if not isinstance(data, dict) or key not in data:
             raise SourceError(
@@ -199,9 +199,9 @@ def _inside(data: Any, place: str, *keys: str) -> Any:
     return data
 
 
-def _text(value: object, key: str, place: str) -> str:
+def _check_text(value: object, key: str, place: str) -> str:
     if not isinstance(value, str) or not value:
-        raise SourceError(f"{place}, meta.args: expected a text for {key!r}, got {short(value)}.")
+        raise SourceError(f"{place}, meta.args: expected text for {key!r}, got {short(value)}.")
     try:
         return as_name(value, key)
     except InvalidInputError as problem:
@@ -209,7 +209,7 @@ def _text(value: object, key: str, place: str) -> str:
 
 
 def _signature(value: object) -> tuple[float, ...]:
-    """Read the values of a signature, [points, values]; whoever wrote another one has none."""
+    """Values of a signature, [points, values]; empty if it has another form."""
     values = value[1] if isinstance(value, list) and len(value) == 2 else None
     if not isinstance(values, list) or not all(isinstance(number, int | float) for number in values):
         return ()
@@ -219,8 +219,8 @@ def _signature(value: object) -> tuple[float, ...]:
         return ()
 
 
-def _array(data: Any, place: str, name: str, dimensions: int) -> FloatArray:
-    values = _inside(data, place, "data", "data_vars", name, "data")
+def _read_array(data: Any, place: str, name: str, dimensions: int) -> FloatArray:
+    values = _look_up(data, place, "data", "data_vars", name, "data")
     try:
         array = as_array(values, f"{place}: {name}")
     except InvalidInputError as problem:

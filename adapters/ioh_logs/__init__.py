@@ -1,4 +1,4 @@
-"""IOHprofiler data: folders and zip files as ioh's Analyzer writes them, and what iohinspector makes of them."""
+"""IOHprofiler data: folders and zip files as ioh's Analyzer writes them, or as loaded by iohinspector."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ def polarbear_read_trajectories(source: object, options: Mapping[str, object]) -
     paths = [source] if isinstance(source, str | Path) else source
     if not isinstance(paths, list | tuple) or not paths or not all(isinstance(path, str | Path) for path in paths):
         return None
-    places = [_place(Path(path)) for path in paths]
+    places = [_find_place(Path(path)) for path in paths]
     found = [place for place in places if place is not None]
     if not found:
         return None
     if len(found) < len(places):
         raise SourceError(
-            f"{paths[places.index(None)]} is no folder or zip file of IOHprofiler data, as the others are."
+            f"{paths[places.index(None)]} is not a folder or zip file of IOHprofiler data, and the others are. "
+            "Leave it out."
         )
     return LoggedRuns(found, LogOptions.parse(options))
 
 
-def _place(path: Path) -> Place | None:
-    """Where to read from; ``None`` if nothing there looks like IOHprofiler."""
+def _find_place(path: Path) -> Place | None:
+    """Place to read from; ``None`` if nothing there looks like IOHprofiler data."""
     place: Place
     try:
         is_folder, is_file = path.is_dir(), path.is_file()
-    except (OSError, ValueError):  # a text that no file can have as its name
+    except (OSError, ValueError):  # text that cannot be a path
         return None
     if is_folder:
         place = Folder.walk(path)
@@ -53,5 +54,5 @@ def _place(path: Path) -> Place | None:
     else:
         return None
     ours = any(is_index(name) or is_rows(name) or is_old_index(name) for name in place.names)
-    # A place with nothing in it is nobody's: better a word about what was expected.
+    # An empty place is accepted: the error about it says what was expected.
     return place if ours or not place.names else None

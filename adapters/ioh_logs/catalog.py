@@ -1,4 +1,4 @@
-"""Which runs there are in a place, and what they are called: all that the JSON files tell."""
+"""The runs in a place and the names of their algorithms and instances, from the JSON files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from polarbear_plugins.names import natural_key
 
 
 class Damage:
-    """What cannot be read: an error, or kept for a warning if the user wants to skip it."""
+    """Files and runs that cannot be read: the first is an error, or all are collected for a warning."""
 
     def __init__(self, skip: bool, found: Sequence[str] = ()) -> None:
         self.skip = skip
         self.found = list(found)
 
     def add(self, message: str) -> None:
-        """Raise, or keep."""
+        """Raise the message as an error, or collect it if the user skips damage."""
         if not self.skip:
             raise SourceError(f"{message} Skip what is damaged with skip_damaged=true.")
         self.found.append(message)
@@ -32,7 +32,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A .dat file, what describes it, and the numbers of its runs that are wanted."""
+    """A .dat file, its description in the JSON, and the numbers of its runs that are wanted."""
 
     place: Place
     index: str
@@ -52,7 +52,7 @@ class LogFile:
 
     @property
     def folder(self) -> str:
-        """Identity of the folder in which the JSON file lies."""
+        """Identity of the folder of the JSON file."""
         return self.place.identity(PurePosixPath(self.index).parent.as_posix())
 
     def instance(self, run: Run, parts: Sequence[str]) -> str:
@@ -68,7 +68,7 @@ class LogFile:
 
 
 class Catalog:
-    """The .dat files with wanted runs, in an order that does not depend on that of the places.
+    """The .dat files with wanted runs, in an order that does not depend on the order of the places.
 
     Parameters
     ----------
@@ -87,13 +87,13 @@ class Catalog:
         self._damage = damage
         self._wanted = wanted
         self._described: dict[str, str] = {}
-        self._there: set[tuple[int, int]] = set()
+        self._problems: set[tuple[int, int]] = set()
         self.files: list[LogFile] = []
         for place in sorted(places, key=lambda place: _path_key(place.identity(""))):
             self._read(place)
             self._report_undescribed(place)
         if not self.files and not damage.found:
-            raise self._nothing(places)
+            raise self._explain_empty(places)
         self._check_functions()
         self._check_directions()
         self._algorithms = self._name_algorithms(several=len(places) > 1)
@@ -107,7 +107,7 @@ class Catalog:
             for name in sorted(filter(is_index, place.names), key=_path_key):
                 who = title(place, name)
                 try:
-                    experiment = parse_experiment(_text(opener, name, who), who, self._options.maximize)
+                    experiment = parse_experiment(_read_text(opener, name, who), who, self._options.maximize)
                 except SourceError as problem:
                     self._damage.add(str(problem))
                     continue
@@ -119,7 +119,7 @@ class Catalog:
                             "once, and not together with a folder in it."
                         )
                     self._described[identity] = who
-                    self._there.add((experiment.function, scenario.dimension))
+                    self._problems.add((experiment.function, scenario.dimension))
                     kept = self._kept(experiment, scenario, identity)
                     if kept:
                         self.files.append(LogFile(place, name, experiment, scenario, kept))
@@ -140,19 +140,19 @@ class Catalog:
                 )
             elif is_rows(name) and place.identity(name) not in self._described:
                 match = re.search(r"_f(\d+)_DIM(\d+)", PurePosixPath(name).name, re.IGNORECASE)
-                named = self._options.functions.names  # what the function is called, its file does not tell
+                named = self._options.functions.names  # which the name of the file does not contain
                 if match is None or named or self._options.keeps(int(match[1]), None, int(match[2])):
                     self._damage.add(
                         f"{title(place, name)}: no JSON file describes its runs. ioh writes none if its logger does "
                         "not trigger at evaluation 1, or if no run finds a finite value."
                     )
 
-    def _nothing(self, places: Sequence[Place]) -> SourceError:
-        if not self._there:
+    def _explain_empty(self, places: Sequence[Place]) -> SourceError:
+        if not self._problems:
             where = ", ".join(place.title for place in places)
             return SourceError(f"{where} holds no IOHprofiler data: expected files such as IOHprofiler_f1_Sphere.json.")
-        some = ", ".join(f"{function} in dimension {dimension}" for function, dimension in sorted(self._there)[:5])
-        more = ", ..." if len(self._there) > 5 else ""
+        some = ", ".join(f"{function} in dimension {dimension}" for function, dimension in sorted(self._problems)[:5])
+        more = ", ..." if len(self._problems) > 5 else ""
         return SourceError(f"functions=, dimensions= and instances= leave no run. There is function {some}{more}.")
 
     def _check_functions(self) -> None:
@@ -167,7 +167,7 @@ class Catalog:
             if names[0] != names[1]:
                 raise SourceError(
                     f"Function {file.experiment.function} is {names[0]!r} in {title(other.place, other.index)} and "
-                    f"{names[1]!r} in {title(file.place, file.index)}. Tell them apart with "
+                    f"{names[1]!r} in {title(file.place, file.index)}. Distinguish them with "
                     f"instance={','.join(parts).replace('function', 'function,name')}, or choose some with functions=."
                 )
 
@@ -182,11 +182,11 @@ class Catalog:
                     raise SourceError(
                         f"{title(file.place, file.index)} {'maximises' if file.experiment.maximize else 'minimises'} "
                         f"instance {name}, which {title(other.place, other.index)} does not. Say with maximize= which "
-                        "is right, or tell the functions apart with instance=."
+                        "is right, or distinguish the functions with instance=."
                     )
 
     def _name_algorithms(self, several: bool) -> dict[tuple[str, str], str]:
-        """Find names for the algorithms of each folder."""
+        """Names of the algorithms of each folder."""
         naming = self._options.algorithm
         folders = self._name_folders(several)
         held: dict[str, set[str]] = defaultdict(set)
@@ -204,7 +204,7 @@ class Catalog:
         if naming == "auto" and overlaps:
             name, (one, other) = min(overlaps.items())
             warnings.warn(
-                f"{name!r} has runs on the same problems in the folders {one!r} and {other!r}. They are taken for "
+                f"{name!r} has runs on the same problems in the folders {one!r} and {other!r}. They are treated as "
                 "different algorithms and named after their folders. If they are repeated runs of one algorithm, say "
                 "algorithm=name; if not, algorithm=name+folder.",
                 PolarBearWarning,
@@ -224,7 +224,7 @@ class Catalog:
         return labels
 
     def _name_folders(self, several: bool) -> dict[str, str]:
-        """Find a short name for each folder: its path below what the user gave, or all of it if that is not enough."""
+        """Short name of each folder: its path below what the user gave, or the full path if that is ambiguous."""
         names: dict[str, str] = {}
         for file in self.files:
             inside = PurePosixPath(file.index).parent.as_posix()
@@ -244,15 +244,15 @@ def _path_key(path: str) -> list[tuple[tuple[int, int, str], ...]]:
 
 
 def _beside(name: str, path: str) -> str:
-    """Path that starts at the folder of a file."""
+    """Path relative to the folder of a file."""
     return (PurePosixPath(name).parent / path).as_posix()
 
 
-def _text(opener: Opener, name: str, who: str) -> str:
+def _read_text(opener: Opener, name: str, who: str) -> str:
     try:
         with opener(name) as file:
             return file.read()
     except OSError as problem:
         raise SourceError(f"{who} cannot be read: {problem.strerror or problem}.") from None
     except UnicodeDecodeError:
-        raise SourceError(f"{who}: expected the JSON of IOHprofiler, got something that is no text.") from None
+        raise SourceError(f"{who}: expected the JSON of IOHprofiler, got bytes that are not text.") from None

@@ -1,4 +1,4 @@
-"""What iohinspector makes of IOHprofiler data: its manager, and its data frames of polars or pandas."""
+"""IOHprofiler data as loaded by iohinspector: its manager, and its data frames of polars or pandas."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _FRAME = ("algorithm_name", "function_id", "dimension", "instance", "evaluations
 
 
 def is_manager(source: object) -> bool:
-    """Whether a source is a ``DataManager``; looking at it imports nothing."""
+    """Whether a source is a ``DataManager``; imports nothing."""
     return type(source).__name__ == "DataManager" and hasattr(source, "data_sets")
 
 
 def read_manager(source: object, options: LogOptions) -> LoggedRuns:
-    """Trajectories of the runs in a manager, read from its files: what it loads itself may lack runs and digits."""
+    """Trajectories of the runs in a manager, read from its files: what the manager loads may lack runs and digits."""
     wanted: dict[str, frozenset[int]] = {}
     indices: dict[Path, None] = {}
     for data in source.data_sets:  # type: ignore[attr-defined]
@@ -41,7 +41,7 @@ def read_manager(source: object, options: LogOptions) -> LoggedRuns:
         for scenario in data.scenarios:
             rows = str(Path(scenario.data_file).resolve())
             wanted[rows] = wanted.get(rows, frozenset()) | {run.id for run in scenario.runs}
-    # One place for each folder, with only the JSON files that the manager knows.
+    # One place for each folder, with only the JSON files of the manager.
     folders: dict[Path, list[str]] = {}
     for path in indices:
         folders.setdefault(path.parent, []).append(path.name)
@@ -57,15 +57,16 @@ def is_frame(source: object, options: Mapping[str, object]) -> bool:
 
 
 def read_frame(source: Any, options: LogOptions) -> Iterable[Trajectory]:
-    """Trajectories of a data frame of runs, as ``DataManager.load(include_meta_data=True)`` gives it.
+    """Trajectories of a data frame of runs, as ``DataManager.load(include_meta_data=True)`` returns it.
 
-    A frame holds the rows alone: the exact final values in the JSON are lost, and so is the direction.
+    A frame has only the rows: the exact final values in the JSON are lost, and so is the direction.
     """
     import pandas as pd
 
     if options.algorithm not in ("auto", "name"):
         raise InvalidInputError(
-            f"algorithm={options.algorithm}: a data frame knows no folders. Give the folders instead."
+            f"algorithm={options.algorithm}: a data frame does not say which folder a run is from. Give the "
+            "folders instead."
         )
     value = options.value or ("raw_y_best" if "raw_y_best" in source.columns else "raw_y")
     needed = [*_FRAME[:4], options.time, value]
@@ -94,8 +95,10 @@ def read_frame(source: Any, options: LogOptions) -> Iterable[Trajectory]:
         frame["polarbear horizon"] = np.maximum(frame["evals"], last)
         columns["horizon"] = "polarbear horizon"
     columns["seed"] = "polarbear seed"
-    wishes = LongFormOptions(columns={role: (name,) for role, name in columns.items()}, maximize=bool(options.maximize))
-    return read_long_form(frame, wishes, "data frame")
+    long_form = LongFormOptions(
+        columns={role: (name,) for role, name in columns.items()}, maximize=bool(options.maximize)
+    )
+    return read_long_form(frame, long_form, "data frame")
 
 
 def _with_instances(frame: pd.DataFrame, options: LogOptions) -> pd.DataFrame:

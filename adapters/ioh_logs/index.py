@@ -20,7 +20,7 @@ _SPELLINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the JSON knows of a run: ``number`` counts from 1 in its file, ``None`` is what it does not say."""
+    """A run in the JSON: ``number`` counts from 1 in its file; ``None`` stands for what the JSON does not contain."""
 
     number: int
     instance: int
@@ -31,7 +31,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Runs in one dimension, with their rows in one file; its ``path`` starts at the folder of the JSON."""
+    """Runs in one dimension, with their rows in one file; ``path`` is relative to the folder of the JSON."""
 
     dimension: int
     path: str
@@ -58,7 +58,7 @@ def parse_experiment(text: str, who: str, maximize: bool | None = None) -> Exper
     who
         Name of the file, for messages.
     maximize
-        Overrules what the file says.
+        Overrides what the file says.
     """
     try:
         data = json.loads(text)
@@ -67,7 +67,7 @@ def parse_experiment(text: str, who: str, maximize: bool | None = None) -> Exper
             f"{who}, line {problem.lineno}: expected JSON, {problem.msg[0].lower()}{problem.msg[1:]}."
         ) from None
     except RecursionError:
-        raise SourceError(f"{who}: expected the JSON of IOHprofiler, got lists in lists without end.") from None
+        raise SourceError(f"{who}: expected the JSON of IOHprofiler, got lists that are nested too deeply.") from None
     except ValueError as problem:  # a number of thousands of digits
         raise SourceError(f"{who}: expected the JSON of IOHprofiler ({reason(problem)}).") from None
     top = _Object(data, who)
@@ -81,13 +81,13 @@ def parse_experiment(text: str, who: str, maximize: bool | None = None) -> Exper
         suite=str(top.get("suite") or "unknown_suite"),
         function=top.whole("function_id"),
         function_name=str(top.get("function_name") or ""),
-        maximize=_direction(top) if maximize is None else maximize,
-        scenarios=tuple(_scenario(scenario) for scenario in scenarios),
+        maximize=_is_maximized(top) if maximize is None else maximize,
+        scenarios=tuple(_parse_scenario(scenario) for scenario in scenarios),
     )
 
 
 class _Object:
-    """An object of the JSON, with messages that name the place."""
+    """An object of the JSON, with error messages that name the place."""
 
     def __init__(self, data: object, who: str) -> None:
         if not isinstance(data, Mapping):
@@ -112,7 +112,7 @@ class _Object:
         return [_Object(item, f"{self.who}, {key[:-1]} {place}") for place, item in enumerate(value, start=1)]
 
 
-def _scenario(scenario: _Object) -> Scenario:
+def _parse_scenario(scenario: _Object) -> Scenario:
     dimension = scenario.whole("dimension")
     path = scenario.get("path")
     if not isinstance(path, str) or not path.strip():
@@ -120,18 +120,18 @@ def _scenario(scenario: _Object) -> Scenario:
     path = path.replace("\\", "/")
     if path.startswith("/") or ":" in path or ".." in PurePosixPath(path).parts:
         raise SourceError(f"{scenario.who}: expected the path of a .dat file below the JSON file, got {short(path)}.")
-    runs = tuple(_run(run, number) for number, run in enumerate(scenario.objects("runs"), start=1))
+    runs = tuple(_parse_run(run, number) for number, run in enumerate(scenario.objects("runs"), start=1))
     return Scenario(dimension, PurePosixPath(path).as_posix(), runs)
 
 
-def _run(run: _Object, number: int) -> Run:
+def _parse_run(run: _Object, number: int) -> Run:
     evaluations = run.whole("evals") if run.get("evals") is not None else None
     best_evaluation, best = None, None
     if run.get("best") is not None:
         found = _Object(run.get("best"), f"{run.who}, best")
         best_evaluation = found.whole("evals")
         value = found.get("y")
-        # What is not finite has no place in JSON and comes as null or text, if at all.
+        # JSON has no numbers that are not finite: they come as null or text, if at all.
         if isinstance(value, int | float) and not isinstance(value, bool):
             best = _finite(value)
     # Runs that were logged by hand have 0 evaluations.
@@ -141,15 +141,15 @@ def _run(run: _Object, number: int) -> Run:
 def _finite(value: float) -> float | None:
     try:
         number = float(value)
-    except OverflowError:  # a whole number that no float holds
+    except OverflowError:  # a whole number too large for a float
         return None
     return number if math.isfinite(number) else None
 
 
-def _direction(top: _Object) -> bool:
+def _is_maximized(top: _Object) -> bool:
     given = {key.lower(): value for key, value in top.data.items() if key.lower() in _MAXIMIZATION}
     if not given:
-        raise SourceError(f"{top.who} does not say whether values are maximised. Say it with maximize=true or false.")
+        raise SourceError(f"{top.who} does not say whether values are maximised. Give maximize=true or maximize=false.")
     value = next(iter(given.values()))
     text = str(value).strip().lower()
     if text not in _SPELLINGS:

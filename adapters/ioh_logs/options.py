@@ -1,19 +1,20 @@
-"""What a user may say about IOHprofiler data: as objects from Python, as text from the command line."""
+"""Options of reading IOHprofiler data: objects from Python, text from the command line."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from polarbear_plugins.errors import InvalidInputError, short
-from polarbear_plugins.options import flag
+from polarbear_plugins.options import Reader, flag, one_of, read_options
 
 Naming: TypeAlias = Literal["auto", "name", "folder", "name+folder"]
 Best: TypeAlias = Literal["json", "rows"]
 
-# What an instance may be made of, and how each part looks in its name.
+# The parts of an instance, and how each is written in its name.
 INSTANCE_PARTS = {
     "suite": "{suite}",
     "function": "f{function}",
@@ -22,7 +23,7 @@ INSTANCE_PARTS = {
     "instance": "i{instance}",
 }
 _DEFAULT_PARTS = ("function", "dimension", "instance")
-_LONG = 40  # characters: more digits than any number of a function has
+_LONGEST = 39  # characters of a number or range
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +48,19 @@ class LogOptions:
     Parameters
     ----------
     instance
-        What makes an instance: some of ``suite``, ``function``, ``name`` (the function's), ``dimension``, ``instance``.
+        Parts of an instance: some of ``suite``, ``function``, ``name`` (of the function), ``dimension``, ``instance``.
     functions, dimensions, instances
         What to keep: numbers and ranges such as ``1,3-5``; functions also by name.
     algorithm
-        What an algorithm is called: by its ``name``, its ``folder`` or both (``name+folder``).  ``auto`` is the name,
-        with the folder where runs of the same name on the same problem lie in several folders.
+        How an algorithm is named: by its ``name``, its ``folder`` or both (``name+folder``).  ``auto`` is the name,
+        with the folder where runs of the same name on the same problem are in several folders.
     time, value
         Columns; the value is by default ``raw_y_best`` where it was logged, otherwise ``raw_y``.
     maximize
-        Overrules what the JSON says.
+        Overrides what the JSON says.
     best
         ``json``: the final value and the counts of the JSON must agree with the rows, and the value is used, since it
-        has all digits.  ``rows``: the rows alone count.
+        has all digits.  ``rows``: only the rows are used.
     skip_damaged
         Warn about runs that cannot be read, instead of stopping at the first.
     """
@@ -82,29 +83,12 @@ class LogOptions:
         >>> LogOptions.parse({"instance": "function,instance", "dimensions": "5,10-20"}).dimensions.ranges
         ((5, 5), (10, 20))
         """
-        unknown = sorted(set(options) - set(cls.__slots__))
-        if unknown:
-            raise InvalidInputError(
-                f"IOHprofiler data have no option {unknown[0]!r}. They take {', '.join(cls.__slots__)}."
-            )
-        given = {name: value for name, value in options.items() if value is not None}
-        maximize = given.get("maximize")
-        return cls(
-            instance=parse_instance_parts(given.get("instance", _DEFAULT_PARTS)),
-            functions=_parse_chosen(given.get("functions", ""), "functions", names=True),
-            dimensions=_parse_chosen(given.get("dimensions", ""), "dimensions"),
-            instances=_parse_chosen(given.get("instances", ""), "instances"),
-            algorithm=_parse_choice(given.get("algorithm", "auto"), "algorithm", get_args(Naming)),  # type: ignore[arg-type]
-            time=_parse_column(given.get("time", "evaluations"), "time"),
-            value=_parse_column(given["value"], "value") if "value" in given else None,
-            maximize=None if maximize is None else flag(maximize, "maximize"),
-            best=_parse_choice(given.get("best", "json"), "best", get_args(Best)),  # type: ignore[arg-type]
-            skip_damaged=flag(given.get("skip_damaged", False), "skip_damaged"),
-        )
+        given = {name: value for name, value in options.items() if value is not None or name not in _READERS}
+        return cls(**read_options(given, _READERS, "The reader of IOHprofiler data"))
 
     @property
     def uses_best(self) -> bool:
-        """Whether the final value of the JSON is one of the column that is read."""
+        """Whether the final value in the JSON belongs to the column that is read."""
         return self.best == "json" and self.time == "evaluations" and self.value in (None, "raw_y", "raw_y_best")
 
     def keeps(self, function: int, name: str | None, dimension: int) -> bool:
@@ -112,25 +96,20 @@ class LogOptions:
         return self.functions.keeps(function, name) and self.dimensions.keeps(dimension)
 
 
-def parse_instance_parts(parts: object) -> tuple[str, ...]:
-    """Check of what an instance is made.
-
-    >>> parse_instance_parts("function, instance")
-    ('function', 'instance')
-    """
+def _read_instance_parts(parts: object, what: str) -> tuple[str, ...]:
     listed = [part.strip() for part in parts.split(",")] if isinstance(parts, str) else parts
     if not isinstance(listed, Iterable):
-        raise InvalidInputError(f"instance: expected some of {', '.join(INSTANCE_PARTS)}, got {short(parts)}.")
+        raise InvalidInputError(f"{what}: expected some of {', '.join(INSTANCE_PARTS)}, got {short(parts)}.")
     given = tuple(listed)
     wrong = [part for part in given if not isinstance(part, str) or part not in INSTANCE_PARTS]
     if wrong or not given or len(set(given)) < len(given):
         got = short(wrong[0] if wrong else parts)
-        raise InvalidInputError(f"instance: expected some of {', '.join(INSTANCE_PARTS)}, each once, got {got}.")
+        raise InvalidInputError(f"{what}: expected some of {', '.join(INSTANCE_PARTS)}, each once, got {got}.")
     return given
 
 
 def instance_name(parts: Iterable[str], *, suite: str, function: int, name: str, dimension: int, instance: int) -> str:
-    """Name of an instance that is made of some parts.
+    """Name of an instance, made of some parts.
 
     >>> instance_name(("function", "dimension"), suite="BBOB", function=1, name="Sphere", dimension=5, instance=2)
     'f1_d5'
@@ -141,7 +120,7 @@ def instance_name(parts: Iterable[str], *, suite: str, function: int, name: str,
     )
 
 
-def _parse_chosen(value: object, what: str, *, names: bool = False) -> Chosen:
+def _read_chosen(value: object, what: str, *, names: bool = False) -> Chosen:
     if isinstance(value, str):
         texts = [part.strip() for part in value.split(",")] if value.strip() else []
     elif isinstance(value, Iterable):
@@ -153,7 +132,7 @@ def _parse_chosen(value: object, what: str, *, names: bool = False) -> Chosen:
     ranges, named = [], set()
     for text in texts:
         match = re.fullmatch(r"(\d+)(?:\s*-\s*(\d+))?", text)
-        if match and len(text) < _LONG and (match[2] is None or int(match[1]) <= int(match[2])):
+        if match and len(text) <= _LONGEST and (match[2] is None or int(match[1]) <= int(match[2])):
             ranges.append((int(match[1]), int(match[2] or match[1])))
         elif names and text and not match:
             named.add(text)
@@ -162,13 +141,21 @@ def _parse_chosen(value: object, what: str, *, names: bool = False) -> Chosen:
     return Chosen(tuple(ranges), frozenset(named), ",".join(texts))
 
 
-def _parse_choice(value: object, what: str, choices: tuple[str, ...]) -> str:
-    if value not in choices:
-        raise InvalidInputError(f"{what}: expected one of {', '.join(choices)}, got {short(value)}.")
-    return str(value)
-
-
-def _parse_column(value: object, what: str) -> str:
+def _read_column(value: object, what: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InvalidInputError(f"{what}: expected the name of a column, got {short(value)}.")
     return value
+
+
+_READERS: dict[str, Reader] = {
+    "instance": _read_instance_parts,
+    "functions": functools.partial(_read_chosen, names=True),
+    "dimensions": _read_chosen,
+    "instances": _read_chosen,
+    "algorithm": one_of(get_args(Naming)),
+    "time": _read_column,
+    "value": _read_column,
+    "maximize": flag,
+    "best": one_of(get_args(Best)),
+    "skip_damaged": flag,
+}

@@ -1,4 +1,4 @@
-"""Where IOHprofiler data lie: folders and zip files, read in place."""
+"""Places of IOHprofiler data: folders and zip files, read without unpacking."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from polarbear_plugins.files import check_growth
 
 try:
     from lzma import LZMAError
-except ImportError:  # a Python that was built without it cannot open such members either
+except ImportError:  # a Python that was built without it cannot open members packed by LZMA either
     LZMAError = zlib.error  # type: ignore[misc,assignment]
 
 
@@ -27,7 +27,7 @@ Opener: TypeAlias = Callable[[str], IO[str]]
 
 
 class Place(Protocol):
-    """Somewhere with files, under names with forward slashes."""
+    """A folder or archive with files; their names have forward slashes."""
 
     @property
     def title(self) -> str:
@@ -38,10 +38,10 @@ class Place(Protocol):
         """All files."""
 
     def identity(self, name: str) -> str:
-        """Tell two files apart, wherever they lie."""
+        """Identity of a file: different for different files, in whatever place."""
 
     def reading(self) -> AbstractContextManager[Opener]:
-        """Give what opens files, as long as the context lasts."""
+        """Context that opens files by their names."""
 
 
 def is_index(name: str) -> bool:
@@ -70,9 +70,9 @@ class Folder:
     def walk(cls, path: Path) -> Folder:
         """Find all files in a folder and in the folders in it."""
         names = []
-        for folder, _, files in os.walk(path):  # which follows no links: they may lead round in circles
+        for folder, _, files in os.walk(path):  # does not follow links, which may form cycles
             found = (Path(folder) / name for name in files if not name.startswith("._"))
-            # A pipe would be waited for, and a device has no end.
+            # Reading a pipe would block, and a device has no end.
             names += [file.relative_to(path).as_posix() for file in found if file.is_file()]
         return cls(path, names)
 
@@ -87,13 +87,13 @@ class Folder:
 
     @contextmanager
     def reading(self) -> Iterator[Opener]:
-        """Give what opens files."""
+        """Context that opens files by their names."""
         yield lambda name: (self.path / name).open(encoding="utf-8-sig")
 
 
 @dataclass(frozen=True)
 class ZipFile:
-    """A zip file.  Nothing of it is written to disk, so the paths in it can do no harm."""
+    """A zip file.  Nothing is unpacked to disk, so the paths in it are harmless."""
 
     path: Path
     names: Sequence[str] = field(repr=False)
@@ -106,10 +106,10 @@ class ZipFile:
         seen: set[str] = set()
         for name in names:
             if name in seen:
-                raise SourceError(f"{path.name} holds {short(name)} twice. Make the zip file again.")
+                raise SourceError(f"{path.name} holds {short(name)} twice. Create the zip file again.")
             seen.add(name)
-        rubbish = [name for name in names if name.startswith("__MACOSX/") or PurePosixPath(name).name.startswith("._")]
-        return cls(path, [name for name in names if name not in set(rubbish)])
+        kept = (name for name in names if not name.startswith("__MACOSX/"))
+        return cls(path, [name for name in kept if not PurePosixPath(name).name.startswith("._")])
 
     @property
     def title(self) -> str:
@@ -122,7 +122,7 @@ class ZipFile:
 
     @contextmanager
     def reading(self) -> Iterator[Opener]:
-        """Give what opens files, as long as the zip file is open."""
+        """Context that opens files by their names, while the zip file is open."""
         with _zip_errors(self.path):
             archive = zipfile.ZipFile(self.path)
         with archive:
@@ -131,7 +131,7 @@ class ZipFile:
     def _open(self, archive: zipfile.ZipFile, name: str) -> IO[str]:
         with _zip_errors(self.path):
             member = archive.getinfo(name)
-            # What a member declares is the most that it gives.
+            # A member never unpacks to more than it declares.
             check_growth(member.compress_size, member.file_size, f"{self.path.name}/{name}")
             return io.TextIOWrapper(_Member(archive.open(member), self.path), encoding="utf-8-sig")
 
@@ -154,6 +154,7 @@ class _Member(io.BufferedReader):
 
 @contextmanager
 def _zip_errors(path: Path) -> Iterator[None]:
+    """Turn the errors of damaged zip files into one that names the file."""
     try:
         yield
     # RuntimeError: it is encrypted.  NotImplementedError: it is packed by an unknown method.  MemoryError: LZMA would

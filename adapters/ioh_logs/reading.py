@@ -18,14 +18,14 @@ from polarbear_plugins.trajectories.trajectory import Trajectory
 
 
 class LoggedRuns:
-    """Trajectories of IOHprofiler data, read from the files each time they are asked for, one run at a time.
+    """Trajectories of IOHprofiler data, read from the files at each iteration, one run at a time.
 
-    The JSON files are read when this is made, the rows when it is iterated.
+    The JSON files are read at construction, the rows during iteration.
 
     Parameters
     ----------
     places
-        Where the files lie; the order does not matter.
+        Where the files are; the order does not matter.
     wanted
         For .dat files, by their identity, the numbers of the runs to read; by default all of all files.
     """
@@ -41,9 +41,9 @@ class LoggedRuns:
     def __iter__(self) -> Iterator[Trajectory]:
         damage = Damage(self._options.skip_damaged, self._known_damage)
         seeds: Counter[tuple[str, str]] = Counter()
-        unsure: dict[str, set[str]] = defaultdict(set)
-        unsure_runs = 0
-        for file, opener in self._opened():
+        rounded: dict[str, set[str]] = defaultdict(set)
+        rounded_runs = 0
+        for file, opener in self._open_files():
             algorithm = self._catalog.algorithm(file)
             name = title(file.place, file.rows)
             for run, block in self._blocks(file, opener, damage):
@@ -64,18 +64,18 @@ class LoggedRuns:
                 except SourceError as problem:
                     damage.add(str(problem))
                     continue
-                except InvalidInputError as problem:  # a name that is no text
+                except InvalidInputError as problem:  # a name with an unpaired surrogate
                     damage.add(f"{who}: {problem}")
                     continue
-                if rows.cut:
-                    unsure_runs += 1
-                    unsure[instance].add(algorithm)
+                if rows.rounded:
+                    rounded_runs += 1
+                    rounded[instance].add(algorithm)
                 yield trajectory
         _warn_of_damage(damage)
-        _warn_of_ties(unsure, unsure_runs, seeds)
+        _warn_of_ties(rounded, rounded_runs, seeds)
 
-    def _opened(self) -> Iterator[tuple[LogFile, Opener]]:
-        """Go through the files, each place being opened once."""
+    def _open_files(self) -> Iterator[tuple[LogFile, Opener]]:
+        """The files and what opens them; each place is opened once."""
         with ExitStack() as stack:
             place, opener = None, None
             for file in self._catalog.files:
@@ -85,7 +85,7 @@ class LoggedRuns:
                 yield file, opener
 
     def _blocks(self, file: LogFile, opener: Opener, damage: Damage) -> Iterator[tuple[Run, Block]]:
-        """Go through the wanted runs of a file with their lines, which stand in the order of the JSON."""
+        """The wanted runs of a file with their lines, which are in the order of the JSON."""
         who, index = title(file.place, file.rows), PurePosixPath(file.index).name
         total = len(file.scenario.runs)
         described = iter(file.scenario.runs)
@@ -94,7 +94,7 @@ class LoggedRuns:
         try:
             with opener(file.rows) as lines:
                 for block in split_runs(lines, who):
-                    # A run without any value stands in the rows, but not in the JSON that ioh writes.
+                    # A run without any value is in the rows, but not in the JSON that ioh writes.
                     empty = run is None or (run.best is not None and not has_values(block, self._options))
                     if run is not None and not empty:
                         if run.number in file.kept:
@@ -106,13 +106,13 @@ class LoggedRuns:
         except (FileNotFoundError, KeyError):
             problem = f"there is no such file, and {index} describes"
         except UnicodeDecodeError:
-            problem = "the file is no text and hides"
+            problem = "the file is not text, so there is nothing of"
         except SourceError as error:
             if not damage.skip:
                 raise
-            problem = f"{error} That hides"
+            problem = f"{error} So there is nothing of"
         except OSError as error:
-            problem = f"{error.strerror or error}, which hides"
+            problem = f"{error.strerror or error}, so there is nothing of"
         if run is not None:
             some = f"run {run.number}" if run.number == total else f"runs {run.number} to {total}"
             damage.add(f"{problem if problem.startswith(who) else f'{who}: {problem}'} {some}.")
@@ -124,12 +124,12 @@ def _warn_of_damage(damage: Damage) -> None:
         warnings.warn(f"Skipped what is damaged ({len(damage.found)}):\n{lines}", PolarBearWarning, stacklevel=3)
 
 
-def _warn_of_ties(unsure: Mapping[str, set[str]], runs: int, seeds: Mapping[tuple[str, str], int]) -> None:
-    tied = sum(len(algorithms) > 1 for algorithms in unsure.values())
+def _warn_of_ties(rounded: Mapping[str, set[str]], runs: int, seeds: Mapping[tuple[str, str], int]) -> None:
+    tied = sum(len(algorithms) > 1 for algorithms in rounded.values())
     if tied:
         warnings.warn(
-            f"{runs} of {sum(seeds.values())} runs reach values of which the 10 decimals in the files leave nothing, "
-            f"before the final value that the JSON knows. On {tied} of {len({instance for _, instance in seeds})} "
+            f"{runs} of {sum(seeds.values())} runs reach values that the files print as 0, with 10 decimals, before "
+            f"the final value in the JSON. On {tied} of {len({instance for _, instance in seeds})} "
             "instances several algorithms have such values, and are tied while they do.",
             PolarBearWarning,
             stacklevel=3,

@@ -41,12 +41,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Best values so far of a run, minimised, where they improved; of ``cut`` the decimals leave nothing."""
+    """Best values so far of a run, minimised, where they improved; ``rounded`` of them are printed as 0."""
 
     times: FloatArray
     best: FloatArray
     horizon: float
-    cut: int
+    rounded: int
 
 
 def split_runs(lines: Iterable[str], who: str) -> Iterator[Block]:
@@ -55,21 +55,21 @@ def split_runs(lines: Iterable[str], who: str) -> Iterator[Block]:
     for number, line in enumerate(lines, start=1):
         if line[0] not in "0123456789" and _is_header(line):
             if block is not None:
-                yield _without_blank_end(block)
+                yield _strip_blank_lines(block)
             block = Block(number, line)
         elif block is not None:
             block.rows.append(line)
         elif line.strip():
             raise SourceError(f"{who}, line {number}: expected the names of columns, got {short(line.strip())}.")
     if block is not None:
-        yield _without_blank_end(block)
+        yield _strip_blank_lines(block)
 
 
 def parse_rows(block: Block, run: Run, maximize: bool, options: LogOptions, who: str) -> Rows:
     """Best values so far of a run.
 
-    Where the JSON knows the final value, it counts instead of the printed one.  Other values that were printed as 0, or
-    just like the final one, may be anything that is printed so: the largest such number is sure to have been reached.
+    Where the JSON has the final value, it replaces the printed one.  Other values that were printed as 0, or just like
+    the final one, may be any number that is printed so: the largest such number was certainly reached.
 
     Parameters
     ----------
@@ -77,29 +77,29 @@ def parse_rows(block: Block, run: Run, maximize: bool, options: LogOptions, who:
         Name of the file and the run, for messages.
     """
     columns = block.columns
-    time_at = _place(columns, options.time, "time", block, who)
-    value_at = _place(columns, _value_column(columns, options), "value", block, who)
-    cells = _cells(block, columns, who)
-    times = _times([row[time_at] for row in cells], block, who)
+    time_at = _find_column(columns, options.time, "time", block, who)
+    value_at = _find_column(columns, _value_column(columns, options), "value", block, who)
+    cells = _split_cells(block, columns, who)
+    times = _parse_times([row[time_at] for row in cells], block, who)
     texts = [row[value_at] for row in cells]
     sign = -1.0 if maximize else 1.0
-    observed = sign * np.array(_values(texts, block, who))
+    observed = sign * np.array(_parse_values(texts, block, who))
     horizon = times[-1]
     if options.time == "evaluations":
         if options.best == "json":
             _check_count(run, times, block, who)
         else:
             horizon = max(horizon, float(run.evaluations or 0))
-    cut = _mend(observed, texts, times, run, sign, who) if options.uses_best else None
+    rounded = _restore_digits(observed, texts, times, run, sign, who) if options.uses_best else None
     best = np.fmin.accumulate(observed)
     best[np.isnan(best)] = np.inf
     improved = best < np.concatenate(([np.inf], best[:-1]))
-    unsure = 0 if cut is None else int(np.count_nonzero(improved[cut]))
-    return Rows(np.array(times)[improved], best[improved], horizon, unsure)
+    count = 0 if rounded is None else int(np.count_nonzero(improved[rounded]))
+    return Rows(np.array(times)[improved], best[improved], horizon, count)
 
 
 def has_values(block: Block, options: LogOptions) -> bool:
-    """Whether a run has any value at all; one that has none is missing in the JSON that ioh writes."""
+    """Whether a run has any value; the JSON that ioh writes leaves out runs without one."""
     columns = block.columns
     name = _value_column(columns, options)
     if name not in columns or not block.rows:
@@ -119,7 +119,7 @@ def _is_header(line: str) -> bool:
     return False
 
 
-def _without_blank_end(block: Block) -> Block:
+def _strip_blank_lines(block: Block) -> Block:
     while block.rows and not block.rows[-1].strip():
         block.rows.pop()
     return block
@@ -129,7 +129,7 @@ def _value_column(columns: Sequence[str], options: LogOptions) -> str:
     return options.value or ("raw_y_best" if "raw_y_best" in columns else "raw_y")
 
 
-def _place(columns: Sequence[str], name: str, role: str, block: Block, who: str) -> int:
+def _find_column(columns: Sequence[str], name: str, role: str, block: Block, who: str) -> int:
     if columns.count(name) != 1:
         found = ", ".join(columns)
         found = found if len(found) <= 200 else f"{found[:200]}..."
@@ -140,7 +140,7 @@ def _place(columns: Sequence[str], name: str, role: str, block: Block, who: str)
     return columns.index(name)
 
 
-def _cells(block: Block, columns: Sequence[str], who: str) -> list[list[str]]:
+def _split_cells(block: Block, columns: Sequence[str], who: str) -> list[list[str]]:
     cells = [row.split() for row in block.rows]
     if not cells:
         raise SourceError(f"{who}, line {block.line}: expected rows after the names of the columns, got none.")
@@ -156,12 +156,12 @@ def _cells(block: Block, columns: Sequence[str], who: str) -> list[list[str]]:
         if len(usual) == 1 and min(usual) > 3 and usual != {len(cells[-1][-1].partition(".")[2])}:
             end = short(cells[-1][-1])
             raise SourceError(
-                f"{who}, line {block.line + len(cells)}: the file was cut, it ends inside a number ({end})."
+                f"{who}, line {block.line + len(cells)}: the file was cut: it ends inside a number ({end})."
             )
     return cells
 
 
-def _times(texts: Sequence[str], block: Block, who: str) -> list[float]:
+def _parse_times(texts: Sequence[str], block: Block, who: str) -> list[float]:
     try:
         times = list(map(float, texts))
         if times[0] >= 0 and times[-1] < math.inf and all(map(operator.lt, times, times[1:])):
@@ -181,7 +181,7 @@ def _times(texts: Sequence[str], block: Block, who: str) -> list[float]:
     raise AssertionError("the times are in order")
 
 
-def _values(texts: Sequence[str], block: Block, who: str) -> list[float]:
+def _parse_values(texts: Sequence[str], block: Block, who: str) -> list[float]:
     try:
         return list(map(float, texts))
     except ValueError:
@@ -203,14 +203,14 @@ def _check_count(run: Run, times: Sequence[float], block: Block, who: str) -> No
     if run.evaluations is not None and run.evaluations != times[-1]:
         raise SourceError(
             f"{who}: the JSON counts {run.evaluations} evaluations, but the rows end at {times[-1]:g} (line "
-            f"{block.line + len(times)}). The file is cut or belongs to other runs; best=rows goes by the rows alone."
+            f"{block.line + len(times)}). The file is cut or belongs to other runs; best=rows uses the rows alone."
         )
 
 
-def _mend(
+def _restore_digits(
     observed: FloatArray, texts: Sequence[str], times: Sequence[float], run: Run, sign: float, who: str
 ) -> list[int] | None:
-    """Put in the exact value that the JSON knows; return the other rows of which 10 decimals leave nothing."""
+    """Put in the exact final value from the JSON; return the other rows that are printed as 0."""
     row, final = None, None
     if run.best is not None and run.best_evaluation is not None:
         row = bisect.bisect_left(times, run.best_evaluation)
@@ -219,15 +219,15 @@ def _mend(
             rows = "have no row for it" if printed is None else f"have {printed:.10g} there"
             raise SourceError(
                 f"{who}: the JSON has the best value {run.best:.10g} at evaluation {run.best_evaluation}, but the rows "
-                f"{rows}. The file is cut or belongs to other runs; best=rows goes by the rows alone."
+                f"{rows}. The file is cut or belongs to other runs; best=rows uses the rows alone."
             )
         observed[row] = sign * run.best
         final = f"{run.best:.{_DECIMALS}f}"
     if _ZEROS.isdisjoint(texts) and (final is None or texts.count(final) < 2):
         return None
     whole = (run.best is None or run.best.is_integer()) and all(text.endswith(_WHOLE) for text in texts if "." in text)
-    if whole:  # nothing was cut from whole numbers
+    if whole:  # whole numbers were printed exactly
         return None
-    cut = [place for place, text in enumerate(texts) if place != row and (text in _ZEROS or text == final)]
-    observed[cut] += _HALF_UNIT
-    return [place for place in cut if texts[place] in _ZEROS]
+    alike = [place for place, text in enumerate(texts) if place != row and (text in _ZEROS or text == final)]
+    observed[alike] += _HALF_UNIT
+    return [place for place in alike if texts[place] in _ZEROS]

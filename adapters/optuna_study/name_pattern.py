@@ -1,4 +1,4 @@
-"""Who ran on what: algorithm, instance and seed from the name of a run."""
+"""Algorithm, instance and seed from the name of a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Label:
 
     @classmethod
     def of(cls, parts: Mapping[str, object], who: str) -> Label:
-        """Label from parts as they are found: the seed may be text, and may be missing."""
+        """Make a label from parts as they were found: the seed may be text, or missing."""
         missing = [role for role in ("algorithm", "instance") if parts.get(role) is None]
         if missing:
             raise SourceError(f"{who}: the {missing[0]} is missing.")
@@ -46,7 +46,7 @@ class Label:
 class NamePattern:
     """A pattern of names such as ``{algorithm}-{instance}-{seed}``.
 
-    The seed is a whole number, ``{}`` stands for anything that does not matter.  A text with ``(?P<algorithm>...)`` is
+    The seed is a whole number; ``{}`` matches any text and is ignored.  A text with ``(?P<algorithm>...)`` is
     a regular expression, for names that the simple form can read in two ways.
 
     Examples
@@ -72,7 +72,7 @@ algorithm 'cma', instance 'es-f1' or algorithm 'cma-es', instance 'f1'. Use a re
                 [re.compile(way) for way in (_lazy(text), _greedy(text))] if self._simple else [re.compile(text)]
             )
         except re.error as problem:
-            raise InvalidInputError(f"pattern: {text!r} is no regular expression ({problem}).") from None
+            raise InvalidInputError(f"pattern: {text!r} is not a regular expression ({problem}).") from None
         roles = set(self._ways[0].groupindex)
         if not {"algorithm", "instance"} <= roles or not roles <= set(_ROLES):
             raise InvalidInputError(

@@ -1,7 +1,7 @@
 """YAHPO Gym (Pfisterer et al. 2022): hyperparameter optimisation on surrogates, as suites of problems.
 
 The surrogates are evaluated directly, from a local copy of yahpo_data.  The package yahpo_gym is not needed, and cannot
-be installed beside numpy 2; a ``BenchmarkSet`` of its own is taken by :class:`BenchmarkSetSuite`.
+be installed beside numpy 2; :class:`BenchmarkSetSuite` takes a ``BenchmarkSet`` of that package.
 """
 
 from __future__ import annotations
@@ -41,10 +41,12 @@ def polarbear_suite(name: str, options: Mapping[str, object]) -> Suite | None:
         suite = suite_of_list(name, **read_options(options, readers, f"The suite {name!r}"))
     elif name == "yahpo" or name.startswith("yahpo:"):
         if name in ("yahpo", "yahpo:"):
-            raise InvalidInputError(f"Which scenario of YAHPO Gym? yahpo:SCENARIO, one of {', '.join(SCENARIOS)}.")
+            raise InvalidInputError(
+                f"The suite {name!r} needs a scenario: yahpo:SCENARIO, with one of {', '.join(SCENARIOS)}."
+            )
         suite = suite_of_scenario(name, **read_options(options, OPTIONS, f"The suite {name!r}"))
     else:
         return None
-    if multiprocessing.parent_process() is None:  # workers only build what they run on
+    if multiprocessing.parent_process() is None:  # workers build only the problems that they run
         suite.check()
     return suite

@@ -1,4 +1,4 @@
-"""A user's own ``yahpo_gym.BenchmarkSet``, taken by what it can do; its values are those of its own objective."""
+"""A user's own ``yahpo_gym.BenchmarkSet``: any object with the same attributes; values come from its objective."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NEEDS = ("config", "config_space", "instances", "objective_function")
 class BenchmarkSetSuite:
     """The instances of a ``BenchmarkSet`` as a suite; if it has an instance set, that one alone.
 
-    Problems cannot leave this process, since the object cannot: race with ``workers=0``.
+    The object cannot be sent to another process, and so neither can the problems: race with ``workers=0``.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class BenchmarkSetSuite:
 
 
 class _BenchmarkSet:
-    """What the problems need of a ``BenchmarkSet``."""
+    """A ``BenchmarkSet`` as a :class:`Predictor`."""
 
     def __init__(self, benchmark_set: Any) -> None:
         missing = [name for name in _NEEDS if not hasattr(benchmark_set, name)]
@@ -92,12 +92,12 @@ class _BenchmarkSet:
         self._set = benchmark_set
         config = benchmark_set.config
         self.scenario = str(config.config_id)
-        self.description = _description(config, self.scenario)
+        self.description = _read_description(config, self.scenario)
         constants = dict(getattr(benchmark_set, "constants", {}))
         column = self.description.instance_column
         chosen = constants.pop(column, None)
         self.instances = tuple(map(str, benchmark_set.instances)) if chosen is None else (str(chosen),)
-        complete = _space(benchmark_set.config_space)
+        complete = _read_space(benchmark_set.config_space)
         fidelities = self.description.fidelities
         self._constants: dict[str, Value] = constants
         self.fidelities: dict[str, Float | Integer] = {}
@@ -129,7 +129,7 @@ class _BenchmarkSet:
         inactive: Inactive = "refuse",
         /,
     ) -> Float32Array:
-        """Ask the objective function of the object."""
+        """Values of the objective function of the object."""
         column = self.description.instance_column
         fixed = {**self._constants, **fidelities, **({} if column is None else {column: instance})}
         complete = []
@@ -144,8 +144,8 @@ class _BenchmarkSet:
         return np.array([[row.get(name, math.nan) for name in targets] for row in found], dtype=np.float32)
 
 
-def _description(config: Any, scenario: str) -> Description:
-    """Describe one of the 14 scenarios, or what the configuration of the object says."""
+def _read_description(config: Any, scenario: str) -> Description:
+    """Description of one of the 14 scenarios, or of another one from the configuration of the object."""
     if scenario in SCENARIOS:
         return SCENARIOS[scenario]
     targets = tuple(config.y_names)
@@ -163,22 +163,22 @@ def _description(config: Any, scenario: str) -> Description:
     )
 
 
-def _space(config_space: Any) -> ConfigurationSpace:
-    """Read a configuration space of the package ConfigSpace, of its versions below and from 1."""
+def _read_space(config_space: Any) -> ConfigurationSpace:
+    """Read a configuration space of the package ConfigSpace, of versions below 1 or from 1 on."""
     old = hasattr(config_space, "get_hyperparameters")
     parameters = {
-        entry.name: _parameter(entry)
+        entry.name: _read_parameter(entry)
         for entry in (config_space.get_hyperparameters() if old else config_space.values())
     }
     conditions = [
         condition
         for entry in (config_space.get_conditions() if old else config_space.conditions)
-        for condition in _conditions(entry)
+        for condition in _read_conditions(entry)
     ]
     return ConfigurationSpace(parameters, conditions)
 
 
-def _parameter(entry: Any) -> Parameter:
+def _read_parameter(entry: Any) -> Parameter:
     if hasattr(entry, "choices"):
         return Categorical(tuple(entry.choices))
     if hasattr(entry, "lower"):
@@ -191,11 +191,11 @@ def _parameter(entry: Any) -> Parameter:
     raise InvalidInputError(f"The parameter {entry.name!r} is of the unknown kind {type(entry).__name__}.")
 
 
-def _conditions(entry: Any) -> list[Condition]:
+def _read_conditions(entry: Any) -> list[Condition]:
     if hasattr(entry, "components"):
         if "And" not in type(entry).__name__:
             raise InvalidInputError(f"A condition is of the unknown kind {type(entry).__name__}.")
-        return [condition for part in entry.components for condition in _conditions(part)]
+        return [condition for part in entry.components for condition in _read_conditions(part)]
     if hasattr(entry, "values"):
         return [Condition(entry.child.name, entry.parent.name, tuple(entry.values))]
     if "Equals" in type(entry).__name__ and "Not" not in type(entry).__name__:

@@ -1,4 +1,4 @@
-"""From configurations to the rows that a surrogate takes, checked on the way."""
+"""Checked configurations as the rows that a surrogate takes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.problems.spaces import Categorical, Configuration, ConfigurationSpace, Integer, Value
 
-#: The value of a categorical column that does not count.
+#: The value of a categorical column that is not active.
 NOT_ACTIVE = "#na#"
-#: What happens to a parameter that is set although it does not count.
+#: What happens to a parameter that is set although it is not active.
 Inactive: TypeAlias = Literal["refuse", "drop"]
 
 _Conditions: TypeAlias = tuple[tuple[str, frozenset[Value]], ...]
@@ -49,7 +49,7 @@ class Encoder:
     space
         The parameters that are searched.
     numbers, categories
-        Place of each column in its row; also of columns that are not searched.
+        Position of each column in its row; also of columns that are not searched.
     encoding
         Code of each value of each categorical column.
     who
@@ -77,15 +77,15 @@ class Encoder:
                 self._numbers.append(_Number(name, numbers[name], conditions, parameter.lower, parameter.upper, kinds))
 
     def encode(self, configuration: Configuration, empty: Rows, inactive: Inactive = "refuse") -> Rows:
-        """Write a configuration into a copy of rows in which only the other columns are filled.
+        """Write a configuration into a copy of rows in which the other columns are filled already.
 
-        :raises InvalidInputError: a parameter that counts is missing or out of range, one that does not count is set
-            (unless ``inactive`` is ``drop``), or one is unknown.
+        :raises InvalidInputError: an active parameter is missing or out of range, an inactive one is set (unless
+            ``inactive`` is ``drop``), or one is unknown.
         """
         rows = Rows(empty.codes.copy(), empty.numbers.copy())
         if self._write(configuration, rows):
             return rows
-        # Something is wrong.  This way is slower, and says what.
+        # Something is wrong.  The following is slower and says what.
         if inactive == "drop":
             active = set(self._space.active(configuration))
             configuration = {
@@ -103,7 +103,7 @@ class Encoder:
         return rows
 
     def _write(self, configuration: Configuration, rows: Rows) -> bool:
-        """Write what counts; false if something is missing, out of range, or set without counting."""
+        """Write the active parameters; false if one is missing or out of range, or an inactive one is set."""
         codes, numbers = rows
         written = 0
         get = configuration.get
@@ -122,11 +122,11 @@ class Encoder:
                 continue
             choice = get(name)
             try:
-                codes[place] = choices[choice]  # type: ignore[index]  # None is refused like any other
+                codes[place] = choices[choice]  # type: ignore[index]  # None is refused like other unknown values
             except (KeyError, TypeError):
                 return False
             written += 1
-        # A parent that does not count but is set is one too many here, so its children need not look further up.
+        # A parent that is set but not active is one too many here, so conditions need not be followed further up.
         return written == len(configuration)
 
 

@@ -1,4 +1,4 @@
-"""The files of a copy of yahpo_data: where they are, and what they say."""
+"""The files of a copy of yahpo_data: where they are, and how they are read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from polarbear_plugins.adapters.yahpo.scenarios import META_FILE, SCENARIOS, Description, described
+from polarbear_plugins.adapters.yahpo.scenarios import META_FILE, SCENARIOS, Description, read_description
 from polarbear_plugins.errors import InvalidInputError, SourceError, reason, short
 from polarbear_plugins.problems.spaces import Categorical, Condition, ConfigurationSpace, Float, Integer, Parameter
 
@@ -29,23 +29,23 @@ _HELP = (
 
 
 def data_folder(data: object = None) -> Path:
-    """Find the folder with the data: the one that is given, or that of the variable ``YAHPO_DATA``.
+    """Folder with the data: the given one, or that of the variable ``YAHPO_DATA``.
 
-    :raises SourceError: none is given, or it is not there; says what to download.
+    :raises SourceError: none is given, or it does not exist; says what to download.
     """
     given = data if data is not None else os.environ.get(VARIABLE)
     if given is None or not str(given).strip():
-        raise SourceError(f"The surrogates of YAHPO Gym are needed, and nobody said where they are. {_HELP}")
+        raise SourceError(f"The folder with the surrogates of YAHPO Gym is not given. {_HELP}")
     if not isinstance(given, str | Path):
         raise InvalidInputError(f"data: expected the folder of yahpo_data, got {given!r}.")
     folder = Path(given).expanduser()
     if not folder.is_dir():
-        raise SourceError(f"{folder} is no folder with the surrogates of YAHPO Gym. {_HELP}")
+        raise SourceError(f"{folder} is not a folder with the surrogates of YAHPO Gym. {_HELP}")
     return folder
 
 
 def names_near(name: str, known: list[str]) -> str:
-    """Sentence that names the known names near a wrong one, or some of them.
+    """Sentence with the known names that are similar to a wrong one, or some of them.
 
     >>> names_near("lcbnech", ["lcbench", "nb301"])
     'Did you mean lcbench?'
@@ -60,9 +60,9 @@ def names_near(name: str, known: list[str]) -> str:
 
 
 def description_of(folder: Path, scenario: str) -> Description:
-    """Describe a scenario: one of the 14, or one of the user's own from the file beside the folders.
+    """Description of a scenario: one of the 14, or one of the user's own from the file in the data folder.
 
-    :raises InvalidInputError: there is no such scenario; names the near ones.
+    :raises InvalidInputError: there is no such scenario; names similar ones.
     """
     if scenario in SCENARIOS:
         return SCENARIOS[scenario]
@@ -71,19 +71,19 @@ def description_of(folder: Path, scenario: str) -> Description:
     if scenario in own:
         if not isinstance(own[scenario], dict):
             raise SourceError(f"{path}: expected an object for the scenario {scenario!r}.")
-        return described(own[scenario], f"{path}, scenario {scenario!r}")
+        return read_description(own[scenario], f"{path}, scenario {scenario!r}")
     raise InvalidInputError(
         f"YAHPO Gym has no scenario {scenario!r}. {names_near(scenario, [*SCENARIOS, *(set(own) - set(SCENARIOS))])}"
     )
 
 
 def model_of(folder: Path, scenario: str) -> Path:
-    """Path of the surrogate, which need not exist."""
+    """Path of the surrogate; the file may be missing."""
     return folder / scenario / "model.onnx"
 
 
 def read_encoding(folder: Path, scenario: str) -> dict[str, dict[str, int]]:
-    """Numbers that stand for the values of each categorical column; ``#na#`` is one that does not count."""
+    """Codes of the values of each categorical column; ``#na#`` is the value of a column that is not active."""
     path = folder / scenario / "encoding.json"
     encoding = _read_json(path)
     for name, codes in encoding.items():
@@ -96,15 +96,15 @@ def read_encoding(folder: Path, scenario: str) -> dict[str, dict[str, int]]:
 def read_space(folder: Path, scenario: str) -> ConfigurationSpace:
     """All parameters of a scenario, instance and fidelities included, with their conditions.
 
-    :raises SourceError: the file is missing, damaged, or has a kind of parameter or condition that nobody knows.
+    :raises SourceError: the file is missing, damaged, or has an unknown kind of parameter or condition.
     """
     path = folder / scenario / "config_space.json"
     data = _read_json(path)
     try:
         if data.get("forbiddens"):
-            raise SourceError(f"{path}: it forbids combinations, which surrogates of YAHPO Gym never did.")
-        parameters = {entry["name"]: _parameter(entry) for entry in data["hyperparameters"]}
-        conditions = [condition for entry in data["conditions"] for condition in _conditions(entry)]
+            raise SourceError(f"{path}: it forbids combinations of values, which is not supported.")
+        parameters = {entry["name"]: _parse_parameter(entry) for entry in data["hyperparameters"]}
+        conditions = [condition for entry in data["conditions"] for condition in _parse_conditions(entry)]
         return ConfigurationSpace(parameters, conditions)
     except (KeyError, TypeError, AttributeError) as problem:
         raise SourceError(f"{path}: not a configuration space ({type(problem).__name__}: {reason(problem)}).") from None
@@ -113,7 +113,7 @@ def read_space(folder: Path, scenario: str) -> ConfigurationSpace:
 
 
 def read_statistics(folder: Path) -> Statistics:
-    """Least and greatest value of each target on each instance; nothing if the folder does not have the file.
+    """Least and greatest value of each target on each instance; empty if the folder does not have the file.
 
     :raises SourceError: the file is damaged; names the line.
     """
@@ -122,11 +122,11 @@ def read_statistics(folder: Path) -> Statistics:
         stamp = path.stat()
     except OSError:
         return {}
-    return _statistics(path, stamp.st_mtime_ns, stamp.st_size)
+    return _read_statistics(path, stamp.st_mtime_ns, stamp.st_size)
 
 
 @functools.lru_cache(maxsize=4)
-def _statistics(path: Path, *_: int) -> Statistics:
+def _read_statistics(path: Path, *_: int) -> Statistics:
     bounds: dict[tuple[str, str, str], dict[str, float]] = {}
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -160,7 +160,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     return data
 
 
-def _parameter(entry: Mapping[str, Any]) -> Parameter:
+def _parse_parameter(entry: Mapping[str, Any]) -> Parameter:
     kind = entry["type"]
     if kind == "uniform_float":
         return Float(float(entry["lower"]), float(entry["upper"]), log=bool(entry["log"]))
@@ -171,10 +171,10 @@ def _parameter(entry: Mapping[str, Any]) -> Parameter:
     raise InvalidInputError(f"{entry['name']!r} is of the unknown type {kind!r}.")
 
 
-def _conditions(entry: Mapping[str, Any]) -> list[Condition]:
+def _parse_conditions(entry: Mapping[str, Any]) -> list[Condition]:
     kind = entry["type"]
     if kind == "AND":
-        return [condition for part in entry["conditions"] for condition in _conditions(part)]
+        return [condition for part in entry["conditions"] for condition in _parse_conditions(part)]
     if kind == "EQ":
         return [Condition(entry["child"], entry["parent"], (entry["value"],))]
     if kind == "IN":

@@ -17,16 +17,16 @@ from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.problems.spaces import Configuration, ConfigurationSpace, Float, Integer, Value
 
-#: What time can be: full evaluations and fractions of them, percent of the paper's budget, predicted seconds.
+#: Units of time: full evaluations and fractions of them, percent of the paper's budget, predicted seconds.
 Axis: TypeAlias = Literal["evaluations", "percent", "seconds"]
 AXES: tuple[Axis, ...] = ("evaluations", "percent", "seconds")
 
-# Predictions of a time can be tiny or negative where nothing was observed; nothing trains faster than this.
+# Predicted times can be tiny or negative far from the observations; no training counts as faster than this.
 _LEAST_SECONDS = 1e-3
 
 
 class Predictor(Protocol):
-    """What predicts the targets of configurations: a surrogate, or a user's ``BenchmarkSet``."""
+    """Predicts the targets of configurations: a surrogate, or a user's ``BenchmarkSet``."""
 
     scenario: str
     description: Description
@@ -47,7 +47,7 @@ class Predictor(Protocol):
 
 
 def full_budget(dimension: int) -> int:
-    """Full evaluations that the authors of YAHPO Gym propose for a space of so many parameters.
+    """Full evaluations that the authors of YAHPO Gym propose for a space with ``dimension`` parameters.
 
     >>> full_budget(7), full_budget(38)
     (126, 267)
@@ -55,8 +55,8 @@ def full_budget(dimension: int) -> int:
     return math.ceil(20 + 40 * math.sqrt(dimension))
 
 
-class _OnInstance:
-    """What problems with one and with several objectives share."""
+class _InstanceProblem:
+    """Common base of problems with one and with several objectives."""
 
     def __init__(
         self,
@@ -85,13 +85,15 @@ class _OnInstance:
         if axis == "seconds":
             runtime = self._description.runtime
             if runtime is None:
-                raise InvalidInputError(f"{identity.name}: no target of this scenario is the time of training.")
+                raise InvalidInputError(
+                    f"{identity.name}: seconds need a target that is the time of training, and this scenario has none."
+                )
             self._runtime_place = self._places[runtime]
             least = statistics.get((predictor.scenario, instance, runtime), (0.0, 0.0))[0]
             self._least_seconds = max(least * self.least_fidelity, _LEAST_SECONDS)
 
-    def _at(self, fidelity: float) -> tuple[dict[str, Value], float]:
-        """Fidelities of the surrogate for a share of the full one, and the share that it is after rounding."""
+    def _fidelities_at(self, fidelity: float) -> tuple[dict[str, Value], float]:
+        """Fidelities of the surrogate for a share of the full one, and that share after rounding."""
         if fidelity == 1:
             return self._full, 1.0
         share = as_number(fidelity, f"{self.identity.name}: fidelity")
@@ -113,13 +115,13 @@ class _OnInstance:
         return share if self.axis == "evaluations" else 100 * share / self.budget
 
 
-class YahpoProblem(_OnInstance):
-    """Minimise a target on an instance; one that is to be maximised turns its sign.
+class YahpoProblem(_InstanceProblem):
+    """Minimise a target on an instance; a target to be maximised is negated.
 
     Parameters
     ----------
     predictor
-        A surrogate, or what else predicts targets.
+        A surrogate, or another object that predicts targets.
     instance, target
         Names.
     statistics
@@ -128,7 +130,7 @@ class YahpoProblem(_OnInstance):
         What an evaluation costs: its fidelity (``evaluations``), the same in ``percent`` of the paper's budget, or the
         predicted ``seconds`` of training.
     inactive
-        Whether a parameter that is set but does not count is refused, or dropped.
+        Whether a parameter that is set but not active is refused, or dropped.
     """
 
     def __init__(
@@ -158,13 +160,13 @@ class YahpoProblem(_OnInstance):
 
     def measure(self, configuration: Configuration, fidelity: float = 1.0, /) -> tuple[float, float]:
         """Value at a share of the full fidelity, and what it costs."""
-        fidelities, share = self._at(fidelity)
+        fidelities, share = self._fidelities_at(fidelity)
         values = self._predictor.predict([configuration], self.instance, fidelities, self._inactive)[0]
         return self._sign * float(values[self._place]), self._cost(values, share)
 
 
-class YahpoObjectivesProblem(_OnInstance):
-    """Minimise several targets on an instance, scaled between the bounds that the global statistics give.
+class YahpoObjectivesProblem(_InstanceProblem):
+    """Minimise several targets on an instance, scaled by their bounds in the global statistics.
 
     :raises SourceError: the statistics have no bounds for a target.
     """

@@ -1,7 +1,7 @@
-"""The 14 scenarios of YAHPO Gym: the columns of their surrogates, in order, and what the targets mean.
+"""The 14 scenarios of YAHPO Gym: the columns of their surrogates, in order, and the meaning of the targets.
 
 Ranges, choices, conditions and instances are in the data.  The order of the columns is not: yahpo_gym has it in its
-code.  A scenario of one's own has it in the file ``yahpo_scenario_meta.json`` of the data folder.
+code.  A scenario of the user's own has it in the file ``yahpo_scenario_meta.json`` of the data folder.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ META_FILE = "yahpo_scenario_meta.json"
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What the data of a scenario do not tell.
+    """What the files of a scenario do not contain.
 
     Parameters
     ----------
     numbers, categories
         Columns that the surrogate takes, in its order.
     targets
-        What it predicts, in its order.
+        Columns that it predicts, in its order.
     maximized
-        Targets of which more is better.
+        Targets to be maximised.
     target
-        The one to optimise if the user does not say.
+        The one to optimise by default.
     runtime
-        Target that is the predicted time of training, in seconds.
+        Target that is the time of training, in seconds.
     fidelities
-        Columns that are no hyperparameters but say how much is spent on an evaluation.  The first one is varied, the
-        others stay at their upper bound.
+        Columns that are not hyperparameters: they set how much is spent on an evaluation.  The first one is varied,
+        the others stay at their upper bound.
     instance_column
-        Column that holds the instance; ``None`` if there is a single one, which has no column.
+        Column that holds the instance; ``None`` if there is only one instance and no column.
     instances
         Names of the instances where they have no column.
     """
@@ -150,10 +150,10 @@ SCENARIOS: Mapping[str, Description] = {
 }
 
 
-def described(meta: Mapping[str, Any], place: str) -> Description:
-    """Describe a scenario of one's own, from its entry in the file ``yahpo_scenario_meta.json``.
+def read_description(meta: Mapping[str, Any], place: str) -> Description:
+    """Description of a scenario of the user's own, from its entry in the file ``yahpo_scenario_meta.json``.
 
-    :raises SourceError: the entry lacks something, or holds something else than names.
+    :raises SourceError: something is missing in the entry, or is not a list of names.
     """
     lists = {}
     for key in ("cont_names", "cat_names", "y_names", "fidelity_params"):
@@ -168,9 +168,9 @@ def described(meta: Mapping[str, Any], place: str) -> Description:
         raise SourceError(f"{place}: expected true or false for each of the {len(targets)} targets under 'y_minimize'.")
     if not lists["fidelity_params"]:
         raise SourceError(f"{place}: expected at least one fidelity under 'fidelity_params'.")
-    strange = [name for name in lists["fidelity_params"] if name not in lists["cont_names"]]
-    if strange:
-        raise SourceError(f"{place}: the fidelity {short(strange[0])} is not among the columns under 'cont_names'.")
+    unknown = [name for name in lists["fidelity_params"] if name not in lists["cont_names"]]
+    if unknown:
+        raise SourceError(f"{place}: the fidelity {short(unknown[0])} is not among the columns under 'cont_names'.")
     column, runtime = meta.get("instance_names"), meta.get("runtime_name")
     instances = meta.get("instances") or []
     if not all(name is None or isinstance(name, str) for name in (column, runtime)):

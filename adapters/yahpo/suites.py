@@ -6,7 +6,7 @@ import multiprocessing
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from polarbear_plugins.adapters.yahpo.surrogates import load_surrogate
 from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError, short
 from polarbear_plugins.extras import require
-from polarbear_plugins.options import Reader
+from polarbear_plugins.names import distinct_names
+from polarbear_plugins.options import Reader, one_of
 from polarbear_plugins.problems.protocols import Identity
 
 
@@ -28,17 +29,17 @@ class YahpoSuite:
     Parameters
     ----------
     name
-        As users ask for it.
+        Name of the suite, as users write it.
     folder
         The copy of yahpo_data.
     entries
-        Scenario, instance and targets of each problem; with several targets it is the hypervolume that counts.
+        Scenario, instance and targets of each problem; with several targets the hypervolume is optimised.
     axis
         What time is: ``evaluations`` at full fidelity, ``percent`` of the paper's budget, or predicted ``seconds``.
     inactive
-        Whether a parameter that is set but does not count is refused, or dropped.
+        Whether a parameter that is set but not active is refused, or dropped.
     absent
-        Entries of a list whose surrogate the folder does not have.
+        Entries of a list whose surrogate is not in the folder.
 
     Attributes
     ----------
@@ -60,7 +61,7 @@ class YahpoSuite:
         self.budget: float | None = 100.0 if axis == "percent" else None
         if axis == "evaluations":
             scenarios = {scenario for scenario, _, _ in self.entries}
-            budgets = {self.build(identity_of(*entry)).budget for entry in self._one_each(scenarios)}
+            budgets = {self.build(identity_of(*entry)).budget for entry in self._first_entries(scenarios)}
             self.budget = float(max(budgets))
 
     def identities(self, seed: int, /) -> Iterator[Identity]:
@@ -76,7 +77,7 @@ class YahpoSuite:
         return build_problem(identity, surrogate, read_statistics(self.folder), self.axis, self.inactive)
 
     def check(self) -> None:
-        """Open every surrogate, so that what is damaged or missing is found before a race begins, not in each run."""
+        """Open every surrogate, so that damaged or missing files are found before a race begins."""
         for scenario in dict.fromkeys(scenario for scenario, _, _ in self.entries):
             load_surrogate(scenario, self.folder).open()
         for entry in self.entries:
@@ -84,7 +85,7 @@ class YahpoSuite:
         if any(len(targets) > 1 for _, _, targets in self.entries):
             require("moocore", extra="yahpo", who="The hypervolume of several targets")
 
-    def _one_each(self, scenarios: Iterable[str]) -> list[Entry]:
+    def _first_entries(self, scenarios: Iterable[str]) -> list[Entry]:
         return [next(entry for entry in self.entries if entry[0] == scenario) for scenario in scenarios]
 
 
@@ -115,7 +116,7 @@ def suite_of_scenario(
 def suite_of_list(
     name: str, *, data: str | Path | None = None, time: Axis = "percent", inactive: Inactive = "refuse"
 ) -> YahpoSuite:
-    """Suite ``yahpo-so`` or ``yahpo-mo``: what of it the folder has, and a warning that lists what it has not.
+    """Suite ``yahpo-so`` or ``yahpo-mo``: the entries whose surrogates are in the folder; warns about the others.
 
     :raises SourceError: the folder has none of its surrogates.
     """
@@ -129,7 +130,7 @@ def suite_of_list(
             f"{folder} has no surrogate of the suite {name!r}, which needs SCENARIO/model.onnx for "
             f"{', '.join(sorted(here))}. Download https://github.com/slds-lmu/yahpo_data."
         )
-    if absent and multiprocessing.parent_process() is None:  # once is enough, workers need not repeat it
+    if absent and multiprocessing.parent_process() is None:  # workers do not repeat it
         warnings.warn(
             f"The suite {name!r} has {len(LISTS[name])} entries; {len(absent)} of them have no surrogate in {folder} "
             f"and are left out: {listed}.",
@@ -151,7 +152,7 @@ def identity_of(scenario: str, instance: str, targets: Sequence[str]) -> Identit
 
 
 def draw(identities: Sequence[Identity], seed: int) -> Iterator[Identity]:
-    """Give each identity once, in an order that the seed decides."""
+    """Each identity once, in an order that the seed determines."""
     seed = as_whole_number(seed, "seed", at_least=0)
     for place in np.random.default_rng(seed).permutation(len(identities)):
         yield identities[place]
@@ -162,7 +163,7 @@ def build_problem(
 ) -> YahpoProblem | YahpoObjectivesProblem:
     """Build the problem of an identity with one target or several.
 
-    :raises InvalidInputError: the identity names an instance or target that there is not.
+    :raises InvalidInputError: the instance or a target of the identity does not exist.
     """
     instance, targets = identity.parameters.get("instance"), identity.parameters.get("targets")
     if instance not in predictor.instances:
@@ -174,32 +175,21 @@ def build_problem(
     return YahpoProblem(identity, predictor, instance, targets[0], statistics, axis, inactive)
 
 
-def _one_of(*choices: str) -> Reader:
-    def read(value: object, what: str) -> str:
-        if value not in choices:
-            raise InvalidInputError(f"{what}: expected {', '.join(choices[:-1])} or {choices[-1]}, got {short(value)}.")
-        return str(value)
-
-    return read
-
-
-def _names(value: object, what: str) -> tuple[str, ...]:
+def _read_targets(value: object, what: str) -> tuple[str, ...]:
     names = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) and name for name in names):
         raise InvalidInputError(f"{what}: expected names of targets, such as acc or acc,memory; got {short(value)}.")
-    if len(set(names)) < len(names):
-        raise InvalidInputError(f"{what}: a target is named twice in {short(value)}.")
-    return tuple(names)
+    return distinct_names(names, what)
 
 
-def _folder(value: object, _: str) -> Any:
+def _read_folder(value: object, _: str) -> Any:
     return data_folder(value)
 
 
-#: What reads the options of both kinds of suites; ``target`` is for scenarios only.
+#: Readers of the options of both kinds of suites; ``target`` is for scenarios only.
 OPTIONS: Mapping[str, Reader] = {
-    "data": _folder,
-    "target": _names,
-    "time": _one_of(*AXES),
-    "inactive": _one_of("refuse", "drop"),
+    "data": _read_folder,
+    "target": _read_targets,
+    "time": one_of(AXES),
+    "inactive": one_of(get_args(Inactive)),
 }

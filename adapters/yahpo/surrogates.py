@@ -29,7 +29,7 @@ _MOST_FILLED = 4096  # rows of instances and fidelities that are kept
 
 
 class Surrogate:
-    """The surrogate of a scenario.  Made by :func:`load_surrogate`, which keeps one for each scenario and process.
+    """The surrogate of a scenario, made by :func:`load_surrogate`, which keeps one for each scenario and process.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ class Surrogate:
     Attributes
     ----------
     space : ConfigurationSpace
-        What is searched: all parameters but the instance and the fidelities.
+        Space that is searched: all parameters but the instance and the fidelities.
     fidelities : dict
-        Range of each fidelity; the first is the one to vary.
+        Range of each fidelity; the first one is varied.
     instances : tuple of str
         Names of the instances.
     targets : tuple of str
-        What is predicted, in the order of the columns of :meth:`predict`.
+        Names of the targets, in the order of the columns of :meth:`predict`.
     """
 
     def __init__(self, folder: Path, scenario: str) -> None:
@@ -77,7 +77,7 @@ class Surrogate:
         self._categories = {name: place for place, name in enumerate(description.categories)}
         self._instance_codes = encoding.get(column, {}) if column is not None else {}
         self._encoder = Encoder(self.space, self._numbers, self._categories, encoding, scenario)
-        # A column that does not count holds 0, or the code of its absence.
+        # A column that is not active holds 0, or the code of its absence.
         self._empty = Rows([encoding[name][NOT_ACTIVE] for name in description.categories], [0.0] * len(self._numbers))
         self._filled: dict[tuple[object, ...], Rows] = {}
         self._session: Any = None
@@ -96,11 +96,11 @@ class Surrogate:
         Parameters
         ----------
         configurations
-            Values of the parameters that count.
+            Values of the active parameters.
         fidelities
             A value for each fidelity.
         inactive
-            Whether a parameter that is set but does not count is refused, or dropped.
+            Whether a parameter that is set but not active is refused, or dropped.
 
         Returns
         -------
@@ -115,19 +115,19 @@ class Surrogate:
         fidelities: Mapping[str, Value],
         inactive: Inactive = "refuse",
     ) -> tuple[NDArray[np.int32], Float32Array]:
-        """Make the two arrays that :meth:`predict` hands to the session: codes of categories, and numbers."""
-        # With the types, since True is the same key as 1.
+        """The two arrays that :meth:`predict` passes to the session: codes of categories, and numbers."""
+        # The types are in the key, since True and 1 are equal.
         key = instance, *fidelities.items(), *map(type, fidelities.values())
         try:
             empty = self._filled.get(key)
-        except TypeError:  # a list or the like, which is refused below
+        except TypeError:  # not hashable, and refused below
             empty = None
         if empty is None:
             if len(self._filled) >= _MOST_FILLED:
                 self._filled.clear()
-            empty = self._filled[key] = self._at(instance, fidelities)
+            empty = self._filled[key] = self._fill(instance, fidelities)
         encode = self._encoder.encode
-        return _arrays([encode(each, empty, inactive) for each in configurations])
+        return _stack([encode(each, empty, inactive) for each in configurations])
 
     def predict_complete(self, configurations: Sequence[Configuration], inactive: Inactive = "refuse") -> Float32Array:
         """:meth:`predict` for configurations that hold their instance and fidelities, as yahpo_gym takes them."""
@@ -141,11 +141,11 @@ class Surrogate:
                 raise InvalidInputError(
                     f"{self.scenario}: the instance {column!r} is missing; one of {', '.join(self.instances[:3])}, ..."
                 )
-            encoded.append(self._encoder.encode(rest, self._at(str(instance), fidelities), inactive))
-        return self._run(*_arrays(encoded))
+            encoded.append(self._encoder.encode(rest, self._fill(str(instance), fidelities), inactive))
+        return self._run(*_stack(encoded))
 
     def check_instance(self, instance: str) -> None:
-        """Refuse an instance that there is not, and name the near ones."""
+        """Refuse an unknown instance, and name similar ones."""
         if instance not in self.instances:
             raise InvalidInputError(
                 f"The scenario {self.scenario!r} has no instance {instance!r}. "
@@ -153,9 +153,9 @@ class Surrogate:
             )
 
     def open(self) -> None:
-        """Open the session, on one thread, unless it is open.
+        """Open the session, with one thread, unless it is open.
 
-        :raises SourceError: the file is missing or damaged, or does not belong to the others.
+        :raises SourceError: the file is missing or damaged, or does not fit the other files.
         """
         if self._session is not None:
             return
@@ -168,7 +168,7 @@ class Surrogate:
             )
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1  # a race has a process for each core
-        options.log_severity_level = 4  # what goes wrong is raised
+        options.log_severity_level = 4  # errors are raised
         try:
             session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
             [codes, numbers], [output] = session.get_inputs(), session.get_outputs()
@@ -183,7 +183,9 @@ class Surrogate:
             strict=True,
         ):
             if found != expected:
-                raise SourceError(f"{path}: expected {expected} {what}, got {short(found)}. It is another one.")
+                raise SourceError(
+                    f"{path}: expected {expected} {what}, got {short(found)}. The file belongs to another scenario."
+                )
         self._session, self._inputs, self._output = session, (names[0], names[1]), names[2:]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -192,8 +194,8 @@ class Surrogate:
     def __repr__(self) -> str:
         return f"Surrogate({self.scenario!r}, {len(self.instances)} instances, {str(self.folder)!r})"
 
-    def _at(self, instance: str, fidelities: Mapping[str, Value]) -> Rows:
-        """Fill the columns of an instance and fidelities in otherwise empty rows.
+    def _fill(self, instance: str, fidelities: Mapping[str, Value]) -> Rows:
+        """Rows with the columns of an instance and its fidelities filled, and no other.
 
         :raises InvalidInputError: there is no such instance, or a fidelity is missing, unknown or out of range.
         """
@@ -202,7 +204,7 @@ class Surrogate:
             if name not in fidelities:
                 raise InvalidInputError(
                     f"{self.scenario}: the fidelity {name!r} is missing; expected {parameter}. "
-                    "Without it the surrogate would take 0."
+                    "Without it the surrogate would use 0."
                 )
             if not parameter.accepts(fidelities[name]):
                 raise InvalidInputError(
@@ -263,29 +265,29 @@ def load_surrogate(scenario: str, data: str | Path | None = None) -> Surrogate:
     Parameters
     ----------
     scenario
-        One of the 14, or one of your own that the file ``yahpo_scenario_meta.json`` of the folder describes.
+        One of the 14, or one of the user's own that the file ``yahpo_scenario_meta.json`` of the folder describes.
     data
         A copy of yahpo_data; by default the folder in the variable ``YAHPO_DATA``.
 
     Raises
     ------
     InvalidInputError
-        There is no such scenario; names the near ones.
+        There is no such scenario; names similar ones.
     SourceError
         A file is missing or damaged; names it and says what to do.
     """
     folder = data_folder(data)
     files = [folder / scenario / name for name in ("config_space.json", "encoding.json", "model.onnx")]
-    # A file that changes makes another surrogate.  Sessions must not be shared with a process that was forked.
+    # A changed file is another surrogate.  A forked process must not share the session of its parent.
     stamps = tuple((file.stat().st_mtime_ns, file.stat().st_size) if file.is_file() else None for file in files)
-    return _loaded(folder.resolve(), scenario, os.getpid(), stamps)
+    return _cached_surrogate(folder.resolve(), scenario, os.getpid(), stamps)
 
 
-def _arrays(encoded: Sequence[Rows]) -> tuple[NDArray[np.int32], Float32Array]:
+def _stack(encoded: Sequence[Rows]) -> tuple[NDArray[np.int32], Float32Array]:
     codes = np.array([rows.codes for rows in encoded], dtype=np.int32)
     return codes, np.array([rows.numbers for rows in encoded], dtype=np.float32)
 
 
 @functools.lru_cache(maxsize=32)
-def _loaded(folder: Path, scenario: str, *_: object) -> Surrogate:
+def _cached_surrogate(folder: Path, scenario: str, *_: object) -> Surrogate:
     return Surrogate(folder, scenario)

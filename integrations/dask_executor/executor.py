@@ -1,4 +1,4 @@
-"""The side of the race: an executor that sends runs to a scheduler of Dask and outlives its workers."""
+"""The race's side: an executor that sends runs to a scheduler of Dask and survives the loss of workers."""
 
 from __future__ import annotations
 
@@ -21,27 +21,32 @@ from polarbear_plugins.execution.local_processes import ProcessDiedError
 from polarbear_plugins.execution.requests import Request, RunExecutor, UnfitWorkerError
 from polarbear_plugins.execution.worker import told
 from polarbear_plugins.extras import require
-from polarbear_plugins.integrations.dask_executor.messages import given_in, read_answer, write_request
-from polarbear_plugins.integrations.dask_executor.versions import difference, misfit, needed, present
+from polarbear_plugins.integrations.dask_executor.messages import python_parts, read_answer, write_request
+from polarbear_plugins.integrations.dask_executor.versions import (
+    describe_difference,
+    describe_misfit,
+    needed_versions,
+    present_versions,
+)
 from polarbear_plugins.integrations.dask_executor.worker import end_children, run_message
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
-_TICK = 1.0  # seconds between looks at who is there
-_PATIENCE = 5.0  # seconds without a worker, after which the user is told
-_GIVEN_UP = 15.0  # seconds without an answer of the scheduler, after which it counts as lost
-_ASKING = 10.0  # seconds in which workers must tell their versions; a run looks again before it begins
-_TROUBLES = 5  # times that a run may fail to begin before the race is given up
+_POLL = 1.0  # seconds between two queries for the workers
+_WARN_AFTER = 5.0  # seconds without a worker, after which the user is told
+_LOST_AFTER = 15.0  # seconds without an answer from the scheduler, after which it counts as lost
+_VERSIONS_WITHIN = 10.0  # seconds for workers to report their versions; a run checks again before it begins
+_MOST_FAILED_STARTS = 5  # of a run, before the race is given up
 _RUN = f"{run_message.__module__}:{run_message.__name__}"
 _WHO = "A race on Dask"
 
 
 class SchedulerLostError(BrokenExecutor):
-    """The scheduler is gone, or cannot be reached any more."""
+    """The scheduler has ended, or can no longer be reached."""
 
 
 @dataclass(eq=False)
 class _Job:
-    """A call that is under way."""
+    """A submitted call that has not ended."""
 
     answer: Future[Any]
     function: Callable[..., Any]
@@ -57,9 +62,9 @@ class DaskExecutor(RunExecutor):
     Parameters
     ----------
     client
-        A client of ``distributed``, not asynchronous.  Who hands it over closes it.
+        A client of ``distributed``, not asynchronous.  The caller closes it, unless it is among ``belongings``.
     belongings
-        What to close at the shutdown: the client and cluster if nobody else does.
+        What to close at the shutdown: the client and the cluster, if the executor owns them.
     """
 
     def __init__(self, client: Any, belongings: Sequence[Any] = ()) -> None:
@@ -76,17 +81,17 @@ class DaskExecutor(RunExecutor):
         self._news: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._closing = False
         self._where = str(client.scheduler.address)
-        # From here on only the thread of the client's event loop changes anything.
+        # The following is changed only in the thread of the client's event loop.
         self._jobs: set[_Job] = set()
         self._workers: set[str] = set()
         self._refused: dict[str, str] = {}
-        self._told: set[str] = set()
-        self._fruitful = False  # whether some worker has fitted
+        self._announced: set[str] = set()
+        self._had_fit_worker = False
         self._one_suspect = asyncio.Lock()
         self._lost: SchedulerLostError | None = None
-        client.sync(self._look)
-        if self._workers and not self._fit():
-            raise self._unfit()
+        client.sync(self._update_workers)
+        if self._workers and not self._fit_workers():
+            raise self._no_fit_worker()
         client.loop.add_callback(self._watch)
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -94,14 +99,19 @@ class DaskExecutor(RunExecutor):
         return self._begin(_Job(Future(), function, args, kwargs))
 
     def submit_run(self, request: Request, timeout: float | None) -> Future[tuple[Trajectory, float]]:
-        """Schedule a run as a JSON text; what of it was given as Python travels beside, pickled."""
-        given = given_in(request)
+        """Schedule a run as JSON text; the parts that were given as Python are sent beside it, pickled."""
+        given = python_parts(request)
         packed = None if given is None else require("cloudpickle", extra="dask", who=_WHO).dumps(given)
-        message = {"run": write_request(request), "executor": self._name, "timeout": timeout, "needs": needed()}
+        message = {
+            "run": write_request(request),
+            "executor": self._name,
+            "timeout": timeout,
+            "needs": needed_versions(),
+        }
         return self._begin(_Job(Future(), run_message, (json.dumps(message), packed), request=request))
 
     def news(self) -> Sequence[str]:
-        """Tell who is left out and why, and when there is no worker."""
+        """Messages since the last call: which workers are left out and why, and that there is no worker."""
         found = []
         with contextlib.suppress(queue.Empty):
             while True:
@@ -109,7 +119,7 @@ class DaskExecutor(RunExecutor):
         return found
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Let the scheduled calls finish, or give them up; then end the children that runs had on the workers."""
+        """Wait for the scheduled calls, or cancel them; then end the child processes of runs on the workers."""
         if self._closing:
             return
         self._closing = True
@@ -120,11 +130,11 @@ class DaskExecutor(RunExecutor):
         elif wait:
             wait_for(waiting)
         if self._lost is None:
-            with contextlib.suppress(Exception):  # who is gone has no children any more
+            with contextlib.suppress(Exception):  # a worker that is gone has no child processes
                 self.client.run(end_children, self._name, on_error="ignore")
-        with _quiet(self._lost is not None):
+        with _silence_client(self._lost is not None):
             for thing in self._belongings:
-                with contextlib.suppress(Exception):  # a scheduler that is lost cannot be told
+                with contextlib.suppress(Exception):  # a lost scheduler does not answer
                     thing.close()
 
     def _begin(self, job: _Job) -> Future[Any]:
@@ -132,11 +142,11 @@ class DaskExecutor(RunExecutor):
             raise RuntimeError("cannot submit after shutdown")
         if self._lost is not None:
             raise self._lost
-        job.answer.add_done_callback(lambda answer: self._forget(job) if answer.cancelled() else None)
+        job.answer.add_done_callback(lambda answer: self._cancel_task(job) if answer.cancelled() else None)
         self.client.loop.add_callback(self._start, job)
         return job.answer
 
-    def _forget(self, job: _Job) -> None:
+    def _cancel_task(self, job: _Job) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self.client.loop.add_callback(lambda: job.task.cancel() if job.task is not None else None)
 
@@ -152,13 +162,13 @@ class DaskExecutor(RunExecutor):
             try:
                 result = await self._attempt(job)
             except self._killed:
-                # Workers died that had it, perhaps through no fault of its own: others were there too, or somebody
-                # ended them.  One suspect at a time shows who it is.
+                # Workers died while they ran it.  Another run on the same worker may be the cause, or someone ended the
+                # workers.  Running such calls one at a time shows which one it is.
                 async with self._one_suspect:
                     result = await self._attempt(job)
             self._settle(job, result if job.request is None else read_answer(result, job.request))
         except self._killed:
-            self._settle(job, problem=ProcessDiedError("worker after worker died that it was sent to"))
+            self._settle(job, problem=ProcessDiedError("every worker that it was sent to died"))
         except asyncio.CancelledError:
             self._settle(job, problem=self._lost or SchedulerLostError("its event loop has ended"))
         except Exception as problem:
@@ -167,126 +177,128 @@ class DaskExecutor(RunExecutor):
             self._jobs.discard(job)
 
     async def _attempt(self, job: _Job) -> Any:
-        """Have a call done by whoever fits, and again if it was nobody's fault."""
-        troubles = 0
+        """Run a call on a worker that fits, and again if neither the call nor its worker caused the failure."""
+        failed_starts = 0
         while True:
-            fit = self._fit() if job.request is not None and self._refused else None
+            fit = self._fit_workers() if job.request is not None and self._refused else None
             if fit is not None and not fit and self._workers:
-                if not self._fruitful:
-                    raise self._unfit()
-                self._tell("unfit", f"No worker is left that fits; the race waits until one comes. {self._unfit()}")
-                await asyncio.sleep(_TICK)
+                if not self._had_fit_worker:
+                    raise self._no_fit_worker()
+                self._announce("unfit", f"No fitting worker is left; the race waits for one. {self._no_fit_worker()}")
+                await asyncio.sleep(_POLL)
                 continue
-            future = self._sent(job, fit)
+            future = self._send(job, fit)
             try:
-                result = await self._result(future, fit)
+                result = await self._wait_for_result(future, fit)
             except CancelledError:
                 if self.client.status != "running":
                     raise self._lose("is gone") from None
-                await asyncio.sleep(_TICK)  # somebody restarted the cluster
+                await asyncio.sleep(_POLL)  # the cluster was restarted
                 continue
             except self._killed:
                 raise
             except Exception as problem:
                 if job.request is None:
                     raise
-                # Runs tell of their failures in their answers; this is a worker that could not even load what answers:
-                # it lacks it, or two threads of it imported the same modules at the same moment, which Python refuses.
-                troubles += 1
-                await self._look(again=True)
-                if troubles > _TROUBLES:
+                # Runs report their failures in their answers.  This worker could not load the function that answers: it
+                # is not installed there, or two threads imported the same modules at the same moment, which Python
+                # refuses.
+                failed_starts += 1
+                await self._update_workers(again=True)
+                if failed_starts > _MOST_FAILED_STARTS:
                     raise UnfitWorkerError(f"No worker could begin a run ({told(problem)}).") from None
-                await asyncio.sleep(_TICK / 10)
+                await asyncio.sleep(_POLL / 10)
                 continue
-            if result is None and fit:  # they are all gone
+            if result is None and fit:  # all of these workers are gone
                 continue
             if job.request is None or (refusal := json.loads(result)).get("refused") is None:
-                self._fruitful = True
+                self._had_fit_worker = True
                 return result
             self._refuse(refusal["refused"], refusal["reason"])
 
-    def _sent(self, job: _Job, fit: Sequence[str] | None) -> Any:
+    def _send(self, job: _Job, fit: Sequence[str] | None) -> Any:
         if job.request is None:
             return self.client.submit(job.function, *job.arguments, **job.keywords, pure=False)
-        # A worker ends if it cannot load the function of a task.  So the function, too, travels as a name, and a worker
-        # that lacks it says so.
+        # A worker ends if it cannot load the function of a task.  So the function is sent as a name, and a worker that
+        # does not have it reports an error.
         task = (self._apply, (pkgutil.resolve_name, _RUN), list(job.arguments))
         key = f"polarbear-run-{uuid.uuid4()}"
         return self.client.get({key: task}, key, sync=False, workers=fit or None, allow_other_workers=False)
 
-    async def _result(self, future: Any, fit: Collection[str] | None) -> Any:
-        """Wait for a call; ``None`` as soon as all workers that may do it are gone."""
+    async def _wait_for_result(self, future: Any, fit: Collection[str] | None) -> Any:
+        """Result of a call; ``None`` as soon as all workers that may run it are gone."""
         gathering = asyncio.ensure_future(self.client.gather(future, asynchronous=True))
-        # How it ends may interest nobody any more, and asyncio complains about what nobody looked at.
+        # Its exception is fetched even if it is not needed any more: asyncio warns about exceptions never fetched.
         gathering.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         try:
-            while not (await asyncio.wait({gathering}, timeout=_TICK if fit else None))[0]:
+            while not (await asyncio.wait({gathering}, timeout=_POLL if fit else None))[0]:
                 if fit and self._workers.isdisjoint(fit):
                     return None
             return gathering.result()
         finally:
             if not gathering.done():
-                future.release()  # which ends the gathering, too
+                future.release()  # also ends the gathering
 
     async def _watch(self) -> None:
+        """Follow the workers until the shutdown; a scheduler that does not answer is lost."""
         alone = answered = time.monotonic()
         while not self._closing and self._lost is None:
-            await asyncio.sleep(_TICK)
+            await asyncio.sleep(_POLL)
             try:
-                await asyncio.wait_for(self._look(), _GIVEN_UP)
+                await asyncio.wait_for(self._update_workers(), _LOST_AFTER)
                 answered = time.monotonic()
             except Exception:
-                if time.monotonic() - answered > _GIVEN_UP and not self._closing:
-                    self._lose(f"has not answered for {_GIVEN_UP:g} s")
+                if time.monotonic() - answered > _LOST_AFTER and not self._closing:
+                    self._lose(f"has not answered for {_LOST_AFTER:g} s")
                 continue
             if self._workers or not self._jobs:
                 alone = time.monotonic()
-                self._told.discard("alone")
-            elif time.monotonic() - alone > _PATIENCE:
-                self._tell("alone", f"The scheduler at {self._where} has no worker; the race waits until one comes.")
+                self._announced.discard("alone")
+            elif time.monotonic() - alone > _WARN_AFTER:
+                self._announce("alone", f"The scheduler at {self._where} has no worker; the race waits for one.")
 
-    async def _look(self, again: bool = False) -> None:
-        """See who is there, and ask newcomers for their versions."""
+    async def _update_workers(self, again: bool = False) -> None:
+        """Query the scheduler for its workers, and new workers for their versions."""
         before, self._workers = self._workers, set(await self.client.scheduler.ncores())
         self._refused = {worker: reason for worker, reason in self._refused.items() if worker in self._workers}
         newcomers = list(self._workers if again else self._workers - before)
         if not newcomers:
             return
-        asking = self.client.run(present, workers=newcomers, on_error="return", asynchronous=True)
+        asking = self.client.run(present_versions, workers=newcomers, on_error="return", asynchronous=True)
         try:
-            found = await asyncio.wait_for(asking, _ASKING)
+            found = await asyncio.wait_for(asking, _VERSIONS_WITHIN)
         except TimeoutError:
             return
         for worker, have in found.items():
             if isinstance(have, Exception):
-                if "ModuleNotFoundError" in repr(have):  # others are in passing, or show when a run begins
+                if "ModuleNotFoundError" in repr(have):  # other errors are temporary, or recur when a run begins
                     self._refuse(worker, f"it has no polarbear-plugins that fits ({have})")
                 continue
-            reason = misfit(have, needed())
+            reason = describe_misfit(have, needed_versions())
             if reason is not None:
                 self._refuse(worker, reason)
-            elif (other := difference(have, needed())) is not None:
-                self._tell(other, f"The worker {worker}: {other}. Its runs may differ from those of others.")
+            elif (other := describe_difference(have, needed_versions())) is not None:
+                self._announce(other, f"The worker {worker}: {other}. Its runs may differ from those of others.")
 
-    def _fit(self) -> list[str]:
+    def _fit_workers(self) -> list[str]:
         return sorted(self._workers - self._refused.keys())
 
     def _refuse(self, worker: str, reason: str) -> None:
         self._refused[worker] = reason
-        self._workers.add(worker)  # it may have come after the last look
-        if self._fit():
-            self._tell(worker + reason, f"The worker {worker} is left out: {reason}.")
+        self._workers.add(worker)  # it may have joined after the last query
+        if self._fit_workers():
+            self._announce(worker + reason, f"The worker {worker} is left out: {reason}.")
 
-    def _unfit(self) -> UnfitWorkerError:
+    def _no_fit_worker(self) -> UnfitWorkerError:
         worker, reason = next(iter(self._refused.items()))
         return UnfitWorkerError(
             f"No worker of the scheduler at {self._where} can take part. The worker {worker}: {reason.rstrip('.')}. "
             "Install the same versions on all machines."
         )
 
-    def _tell(self, key: str, text: str) -> None:
-        if key not in self._told:
-            self._told.add(key)
+    def _announce(self, key: str, text: str) -> None:
+        if key not in self._announced:
+            self._announced.add(key)
             self._news.put(text)
 
     def _lose(self, how: str) -> SchedulerLostError:
@@ -323,13 +335,13 @@ def connect(address: str, timeout: float) -> DaskExecutor:
 
 
 def start_local(workers: int, threads: int) -> DaskExecutor:
-    """Start a scheduler and workers on this machine, for as long as the executor lives."""
+    """Start a scheduler and workers on this machine, which end with the executor."""
     distributed = require("distributed", extra="dask", who=_WHO)
     cluster = distributed.LocalCluster(
         n_workers=workers,
         threads_per_worker=threads,
         processes=True,
-        dashboard_address="127.0.0.1:0",  # also without a dashboard there is a port, and the usual one may be taken
+        dashboard_address="127.0.0.1:0",  # there is a port even without a dashboard, and the default one may be taken
         host="127.0.0.1",
         memory_limit=0,
     )
@@ -338,11 +350,11 @@ def start_local(workers: int, threads: int) -> DaskExecutor:
 
 
 @contextlib.contextmanager
-def _quiet(wanted: bool) -> Iterator[None]:
-    """Keep Dask from telling at length that it cannot say goodbye to a scheduler that is lost."""
+def _silence_client(enabled: bool) -> Iterator[None]:
+    """Keep Dask from logging at length that it cannot close the connection to a lost scheduler."""
     logger = logging.getLogger("distributed.client")
     before = logger.level
-    if wanted:
+    if enabled:
         logger.setLevel(logging.CRITICAL)
     try:
         yield

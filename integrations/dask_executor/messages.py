@@ -1,7 +1,7 @@
-"""Runs as plain data: what travels between machines that share nothing but the installed packages.
+"""Runs as plain data, for machines that share nothing but the installed packages.
 
-A request is a JSON object with names, options and numbers that anybody can read, and so is its answer.  What the user
-gave as Python is not in it; it travels beside, as bytes that only workers of the race load.
+A request is a JSON object with names, options and numbers, and so is its answer.  What the user gave as Python is not
+in it: it is sent beside it, as bytes that only workers of the race load.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from polarbear_plugins.execution.worker import RemoteError, UnloadableError, loa
 from polarbear_plugins.problems.protocols import Algorithm, Identity, Problem, Suite
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
-#: What of a request was given as Python: the algorithm, the problem, the suite.
+#: The parts of a request that were given as Python: the algorithm, the problem, the suite.
 Given: TypeAlias = tuple[Algorithm | None, Problem | None, Suite | None]
 
 _PROBLEMS: dict[str, type[PolarBearError]] = {
@@ -25,7 +25,7 @@ _PROBLEMS: dict[str, type[PolarBearError]] = {
 
 
 def write_request(request: Request) -> dict[str, Any]:
-    """Say in JSON data what to run; ``None`` stands for what was given as Python."""
+    """Request as JSON data; ``None`` stands for what was given as Python."""
     return {
         "algorithm": request.algorithm_name,
         "portfolio": _name_of(request.algorithm),
@@ -38,8 +38,8 @@ def write_request(request: Request) -> dict[str, Any]:
     }
 
 
-def given_in(request: Request) -> Given | None:
-    """Tell what of a request was given as Python; ``None`` if everything has a registered name."""
+def python_parts(request: Request) -> Given | None:
+    """The parts of a request that were given as Python; ``None`` if everything has a registered name."""
     algorithm = None if isinstance(request.algorithm, Registered) else request.algorithm
     suite = None if isinstance(request.suite, Registered) else request.suite
     given = (algorithm, request.problem, suite)
@@ -47,16 +47,16 @@ def given_in(request: Request) -> Given | None:
 
 
 def perform_written(text: str, given: bytes | None = None) -> str:
-    """Carry out the request in a JSON text and return the answer as one.
+    """Carry out a request in JSON text; returns the answer as JSON text.
 
     Parameters
     ----------
     given
-        What :func:`given_in` told of the request, as bytes.
+        The result of :func:`python_parts` for the request, pickled.
     """
     try:
         python: Given = (None, None, None) if given is None else loaded(given)
-    except Exception as problem:  # whatever the user's objects do while they are made
+    except Exception as problem:  # from the user's objects while they are unpickled
         reason = (
             f"it cannot be loaded on a worker ({type(problem).__name__}: {problem}). What a race is given as Python "
             "must be importable on every worker"
@@ -64,22 +64,22 @@ def perform_written(text: str, given: bytes | None = None) -> str:
         return write_problem(UnloadableError(reason))
     try:
         trajectory, seconds = perform_alone(_read_request(json.loads(text), python))
-    except (UnknownNameError, MissingExtraError) as problem:  # the worker lacks what the race has
+    except (UnknownNameError, MissingExtraError) as problem:  # the worker does not have what the race needs
         return write_problem(UnfitWorkerError(str(problem)))
-    except (Exception, SystemExit) as problem:  # whatever an algorithm does is its own failure
+    except (Exception, SystemExit) as problem:  # any exception is a failure of the algorithm
         return write_problem(RemoteError(told(problem)))
     return json.dumps({"times": trajectory.times.tolist(), "best": trajectory.best.tolist(), "seconds": seconds})
 
 
 def write_problem(problem: PolarBearError) -> str:
-    """Answer that there is no trajectory, and why."""
+    """Answer without a trajectory: the problem, as JSON text."""
     return json.dumps({"problem": type(problem).__name__, "reason": str(problem)})
 
 
 def read_answer(text: str, request: Request) -> tuple[Trajectory, float]:
     """Trajectory and seconds of a run from the answer to its request.
 
-    :raises PolarBearError: the problem that the answer tells of.
+    :raises PolarBearError: the problem in the answer.
     """
     data = json.loads(text)
     if "problem" in data:

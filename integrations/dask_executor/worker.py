@@ -1,4 +1,4 @@
-"""What happens on a worker of Dask: each run goes to a child process, which may hang or crash without harm."""
+"""The worker's side: each run is carried out in a child process, which may hang or crash without harm."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from polarbear_plugins.errors import PolarBearError
 from polarbear_plugins.execution.local_processes import LocalProcesses, WorkersCannotStartError
 from polarbear_plugins.execution.requests import UnfitWorkerError
 from polarbear_plugins.integrations.dask_executor.messages import perform_written, write_problem
-from polarbear_plugins.integrations.dask_executor.versions import misfit, present
+from polarbear_plugins.integrations.dask_executor.versions import describe_misfit, present_versions
 
-_IDLE = 60.0  # seconds after which children that nobody uses are ended: their race may have died without a word
+_IDLE = 60.0  # seconds after which unused child processes are ended: their race may have been killed
 
 
 def run_message(text: str, given: bytes | None = None) -> str:
-    """Carry out the run that a message tells of, and return the answer; both are JSON texts.
+    """Carry out the run in a message and return the answer; both are JSON text.
 
     Parameters
     ----------
     given
-        What of the run was given as Python.
+        The parts of the run that were given as Python, pickled.
     """
-    from distributed import get_worker  # not known to child processes, which need other things of this module's
+    from distributed import get_worker  # here, since child processes import this module, too
 
     worker = get_worker()
     message = json.loads(text)
-    reason = misfit(present(), message["needs"])
+    reason = describe_misfit(present_versions(), message["needs"])
     if reason is None:
         try:
             key = (message["executor"], message["timeout"])
-            return _answer(key, worker.state.nthreads, json.dumps(message["run"]), given, worker.address)
+            return _run_in_child(key, worker.state.nthreads, json.dumps(message["run"]), given, worker.address)
         except WorkersCannotStartError as problem:
             reason = str(problem)
         except PolarBearError as problem:
             return write_problem(problem)
-    return _refusal(reason, worker.address)
+    return _write_refusal(reason, worker.address)
 
 
 def end_children(executor: str) -> None:
-    """End the child processes of an executor at once, and with them its runs that are under way."""
+    """End the child processes of an executor, and with them its runs, at once."""
     with _lock:
         ended = [_children.pop(key) for key in list(_children) if key[0] == executor]
     for children in ended:
@@ -53,7 +53,7 @@ class _Children:
     """Child processes for the runs of one executor."""
 
     def __init__(self, count: int, timeout: float | None) -> None:
-        # Dask's workers may have no children as long as they are what multiprocessing calls a daemon.
+        # multiprocessing does not let daemons have child processes, and Dask's workers are daemons.
         if multiprocessing.current_process().daemon:
             multiprocessing.current_process().daemon = False
         self.processes = LocalProcesses(count, timeout, with_main=False)
@@ -65,7 +65,7 @@ _lock = threading.Lock()
 _children: dict[tuple[str, float | None], _Children] = {}
 
 
-def _answer(key: tuple[str, float | None], count: int, run: str, given: bytes | None, address: str) -> str:
+def _run_in_child(key: tuple[str, float | None], count: int, run: str, given: bytes | None, address: str) -> str:
     with _lock:
         children = _children.get(key)
         if children is None:
@@ -80,7 +80,7 @@ def _answer(key: tuple[str, float | None], count: int, run: str, given: bytes | 
             children.busy -= 1
             children.used = time.monotonic()
     problem: dict[str, Any] = json.loads(answer)
-    return _refusal(problem["reason"], address) if problem.get("problem") == UnfitWorkerError.__name__ else answer
+    return _write_refusal(problem["reason"], address) if problem.get("problem") == UnfitWorkerError.__name__ else answer
 
 
 def _end_when_idle(key: tuple[str, float | None], children: _Children) -> None:
@@ -95,5 +95,5 @@ def _end_when_idle(key: tuple[str, float | None], children: _Children) -> None:
     children.processes.shutdown()
 
 
-def _refusal(reason: str, address: str) -> str:
+def _write_refusal(reason: str, address: str) -> str:
     return json.dumps({"refused": address, "reason": reason})

@@ -1,4 +1,4 @@
-"""Distributions of numbers, written as text: the priors of generators of problems."""
+"""Distributions of numbers that can be written as text: the priors of GP-BBOB."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Distribution:
     first, second
         The two numbers of the kind.
     lower, upper
-        Where it is truncated.
+        Bounds of the truncation.
 
     Examples
     --------
@@ -62,16 +62,18 @@ class Distribution:
         if self.second <= 0:
             raise InvalidInputError(f"{self}: the second number must be positive.")
         if not self.lower < self.upper or self._cdf(self.upper) - self._cdf(self.lower) < 1e-9:
-            raise InvalidInputError(f"{self}: hardly anything lies between {self.lower:g} and {self.upper:g}.")
+            raise InvalidInputError(
+                f"{self}: there is almost no probability between {self.lower:g} and {self.upper:g}."
+            )
 
     @property
     def is_truncated(self) -> bool:
-        """Whether it ends earlier than others of its kind."""
+        """Whether there is a lower or upper bound."""
         return self.lower > -math.inf or self.upper < math.inf
 
     @property
     def support(self) -> tuple[float, float]:
-        """Smallest and largest number it may give, or beyond which it gives none."""
+        """Smallest and largest possible value, or bounds that are not attained."""
         if self.kind in ("uniform", "integers", "constant"):
             return self.first, self.second
         return max(self.lower, 0.0) if self.kind == "lognormal" else self.lower, self.upper
@@ -82,7 +84,7 @@ class Distribution:
         return min(max((self._cdf(x) - below) / (above - below), 0.0), 1.0)
 
     def quantile(self, u: float) -> float:
-        """Smallest number with a probability of at least ``u`` not to be exceeded."""
+        """Smallest number ``x`` with a probability of at least ``u`` of at most ``x``."""
         if self.kind == "constant":
             return self.first
         if self.kind == "uniform":
@@ -122,7 +124,7 @@ class Distribution:
 
 
 def as_distribution(value: object, what: str) -> Distribution:
-    """Read a distribution: a number is always that number, a text names the kind.
+    """Read a distribution: a number is a constant, text names the kind.
 
     >>> as_distribution("normal(240, 30)[2, 320]", "dimension").support
     (2.0, 320.0)

@@ -26,23 +26,23 @@ def polarbear_portfolio(name: str, options: Mapping[str, object]) -> Sequence[Al
     """optuna-samplers (option samplers=tpe,random), optuna-multifidelity (algorithms, samplers, eta, resume)."""
     who = f"The portfolio {name!r}"
     if name == "optuna-samplers":
-        return optuna_samplers(read_options(options, {"samplers": _names}, who).get("samplers"))
+        return optuna_samplers(read_options(options, {"samplers": _read_names}, who).get("samplers"))
     if name == "optuna-multifidelity":
         readers: dict[str, Reader] = {
-            "algorithms": _names,
-            "samplers": _names,
+            "algorithms": _read_names,
+            "samplers": _read_names,
             "eta": whole_number(2, 100),
             "resume": flag,
         }
-        wishes = read_options(options, readers, who)
-        # Samplers that only evaluate fully are what the others have to beat.
-        plain = optuna_samplers(wishes.pop("samplers", None) or ("random", "tpe"))
-        return [*optuna_multifidelity(wishes.pop("algorithms", None), **wishes), *plain]
+        given = read_options(options, readers, who)
+        # For comparison: samplers that only evaluate at full fidelity.
+        plain = optuna_samplers(given.pop("samplers", None) or ("random", "tpe"))
+        return [*optuna_multifidelity(given.pop("algorithms", None), **given), *plain]
     return None
 
 
-def _names(value: object, what: str) -> Sequence[str] | None:
-    wanted = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-    if wanted is not None and not (isinstance(wanted, Sequence) and wanted):
+def _read_names(value: object, what: str) -> Sequence[str] | None:
+    names = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+    if names is not None and not (isinstance(names, Sequence) and names):
         raise InvalidInputError(f"{what}: expected names such as tpe,random, got {value!r}.")
-    return wanted
+    return names

@@ -1,6 +1,6 @@
-"""Optuna's pruners as multi-fidelity algorithms: a trial climbs from cheap looks to a full evaluation.
+"""Optuna's pruners as multi-fidelity algorithms: a trial begins at a low fidelity and may end with a full evaluation.
 
-What a look costs is charged, so that these algorithms and those that only evaluate fully share one time axis.
+Each evaluation is charged its cost, so that these algorithms and those that only evaluate fully share one time axis.
 """
 
 from __future__ import annotations
@@ -8,42 +8,45 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
-from polarbear_plugins.integrations.optuna_portfolio.suggesting import quiet, suggestions
+from polarbear_plugins.integrations.optuna_portfolio.suggesting import make_suggest, silence_optuna
 from polarbear_plugins.problems.protocols import ChargedProblem, Problem
 from polarbear_plugins.trajectories.recording import Charges
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
+if TYPE_CHECKING:
+    import optuna
+
 _WHO = "The portfolio 'optuna-multifidelity'"
 
 
-def _median(optuna: Any, seed: int, eta: int, most: int) -> tuple[Any, Any]:  # noqa: ARG001 - one signature for all
+def _make_median(optuna: Any, seed: int, eta: int, most: int) -> tuple[Any, Any]:  # noqa: ARG001 - one signature for all
     return optuna.samplers.TPESampler(seed=seed), optuna.pruners.MedianPruner()
 
 
-def _halving(optuna: Any, seed: int, eta: int, most: int) -> tuple[Any, Any]:  # noqa: ARG001
+def _make_halving(optuna: Any, seed: int, eta: int, most: int) -> tuple[Any, Any]:  # noqa: ARG001
     pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=eta)
     return optuna.samplers.TPESampler(seed=seed), pruner
 
 
-def _brackets(optuna: Any, eta: int, most: int) -> Any:
+def _make_hyperband(optuna: Any, eta: int, most: int) -> Any:
     return optuna.pruners.HyperbandPruner(min_resource=1, max_resource=most, reduction_factor=eta)
 
 
 # From Optuna, a seed, the factor between two levels and the resource of the last one, to a sampler and a pruner.
 _MAKERS: dict[str, Callable[[Any, int, int, int], tuple[Any, Any]]] = {
-    "tpe-median": _median,
-    "tpe-halving": _halving,
+    "tpe-median": _make_median,
+    "tpe-halving": _make_halving,
     "hyperband": lambda optuna, seed, eta, most: (
         optuna.samplers.RandomSampler(seed=seed),
-        _brackets(optuna, eta, most),
+        _make_hyperband(optuna, eta, most),
     ),
     "tpe-hyperband": lambda optuna, seed, eta, most: (
         optuna.samplers.TPESampler(seed=seed),
-        _brackets(optuna, eta, most),
+        _make_hyperband(optuna, eta, most),
     ),
 }
 
@@ -66,8 +69,8 @@ def levels(least: float, eta: int) -> tuple[float, ...]:
 class MultifidelityAlgorithm:
     """A sampler and a pruner of Optuna on the fidelities of a problem.
 
-    A trial is evaluated at one level after the other, reports each value, and ends when the pruner says so.  Only
-    values at full fidelity count for the trajectory: a low fidelity may flatter.
+    A trial is evaluated at one level after the other, reports each value, and ends when the pruner stops it.  Only
+    values at full fidelity enter the trajectory: at a low fidelity a value may be too good.
 
     Parameters
     ----------
@@ -76,8 +79,8 @@ class MultifidelityAlgorithm:
     eta
         Factor between two levels.
     resume
-        Whether a trial that goes on pays only what the next level costs more, as training does that is continued;
-        otherwise each level is paid for in full, as one that begins anew.
+        Whether the next level of a trial costs only the difference, as when training is continued; otherwise each
+        level costs its full price, as when training starts again.
     """
 
     name: str
@@ -85,37 +88,37 @@ class MultifidelityAlgorithm:
     resume: bool = False
 
     def run(self, problem: Problem, horizon: float, seed: int, /) -> Trajectory:
-        """Run trials until the next evaluation has no room before the horizon."""
-        optuna = require("optuna", extra="optuna", who=_WHO)
+        """Run trials until the next evaluation would end after the horizon."""
+        library = require("optuna", extra="optuna", who=_WHO)
         if not isinstance(problem, ChargedProblem):
             raise InvalidInputError(
                 f"{self.name!r} needs a problem with fidelities (least_fidelity, measure); "
                 f"{problem.identity.name!r} has none."
             )
-        suggest = suggestions(problem, self.name)
+        suggest = make_suggest(problem, self.name)
         schedule = levels(problem.least_fidelity, self.eta)
         charges = Charges(horizon)
-        with quiet(optuna):
-            sampler, pruner = _MAKERS[self.name](optuna, seed, self.eta, self.eta ** (len(schedule) - 1))
-            # Hyperband deals trials to brackets by the name of the study, which is random unless it is given.
-            study = optuna.create_study(study_name=f"{problem.identity.name}-{seed}", sampler=sampler, pruner=pruner)
-            while charges.room() and self._try(optuna, study, problem, suggest, schedule, charges):
+        with silence_optuna(library):
+            sampler, pruner = _MAKERS[self.name](library, seed, self.eta, self.eta ** (len(schedule) - 1))
+            # Hyperband assigns trials to brackets by the name of the study, which is random unless it is given.
+            study = library.create_study(study_name=f"{problem.identity.name}-{seed}", sampler=sampler, pruner=pruner)
+            while charges.room() and self._run_trial(library, study, problem, suggest, schedule, charges):
                 pass
         return charges.trajectory(algorithm=self.name, instance=problem.identity.name, seed=seed)
 
-    def _try(
+    def _run_trial(
         self,
-        optuna: Any,
-        study: Any,
+        library: Any,
+        study: optuna.Study,
         problem: ChargedProblem,
-        suggest: Callable[[Any], Any],
+        suggest: Callable[[optuna.Trial], Any],
         schedule: Sequence[float],
         charges: Charges,
     ) -> bool:
-        """Run a trial as far as its pruner lets it; false if the horizon is reached."""
+        """Run a trial until its pruner stops it; false if the horizon is reached."""
         trial = study.ask()
         configuration = suggest(trial)
-        states = optuna.trial.TrialState
+        states = library.trial.TrialState
         paid = 0.0
         for step, fidelity in enumerate(schedule):
             value, cost = problem.measure(configuration, fidelity)
@@ -137,7 +140,7 @@ class MultifidelityAlgorithm:
 
 
 def optuna_multifidelity(names: Sequence[str] | None = None, **settings: Any) -> tuple[MultifidelityAlgorithm, ...]:
-    """Make the algorithms of some names, of all by default; ``settings`` are ``eta`` and ``resume``."""
+    """Algorithms by their names, all by default; ``settings`` are ``eta`` and ``resume``."""
     require("optuna", extra="optuna", who=_WHO)
     for name in names or ():
         if name not in _MAKERS:

@@ -12,7 +12,7 @@ from typing import Any
 
 from polarbear_plugins.errors import InvalidInputError, MissingExtraError, PolarBearWarning
 from polarbear_plugins.extras import require
-from polarbear_plugins.integrations.optuna_portfolio.suggesting import quiet, suggestions
+from polarbear_plugins.integrations.optuna_portfolio.suggesting import make_suggest, silence_optuna
 from polarbear_plugins.problems.protocols import ChargedProblem, ObjectivesProblem, Problem
 from polarbear_plugins.trajectories.recording import Charges, undominated_volume
 from polarbear_plugins.trajectories.trajectory import Trajectory
@@ -21,7 +21,7 @@ _WHO = "The portfolio 'optuna-samplers'"
 
 
 def _tpe_multivariate(samplers: Any, seed: int) -> Any:
-    # In groups, so that the parameters of each branch of a conditional space are modelled together as well.
+    # With groups, so that the parameters of each branch of a conditional space are modelled together, too.
     return samplers.TPESampler(multivariate=True, group=True, seed=seed)
 
 
@@ -29,7 +29,7 @@ def _qmc(samplers: Any, seed: int) -> Any:
     return samplers.QMCSampler(scramble=True, seed=seed)
 
 
-# From the samplers of Optuna and a seed to a sampler with the settings that Optuna gives it.
+# From the samplers of Optuna and a seed to a sampler with Optuna's default settings.
 _SAMPLERS: dict[str, Callable[[Any, int], Any]] = {
     "random": lambda samplers, seed: samplers.RandomSampler(seed=seed),
     "qmc": _qmc,
@@ -47,24 +47,24 @@ NAMES = tuple(_SAMPLERS)
 
 @dataclass(frozen=True, slots=True)
 class SamplerAlgorithm:
-    """A sampler of Optuna that asks and tells in a study of its own, in memory."""
+    """A sampler of Optuna; each run is a study of its own, in memory, with ask and tell."""
 
     name: str
 
     def run(self, problem: Problem, horizon: float, seed: int, /) -> Trajectory:
-        """Run as many trials as the horizon has room for; an evaluation that is ``nan`` is a failed trial.
+        """Run trials until the horizon; an evaluation that is ``nan`` is a failed trial.
 
-        Several objectives make a study with several directions, and a trajectory of the volume not dominated yet.
+        With several objectives the study has several directions, and the trajectory is the volume not dominated yet.
         """
         optuna = require("optuna", extra="optuna", who=_WHO)
-        suggest = suggestions(problem, self.name)
+        suggest = make_suggest(problem, self.name)
         several = isinstance(problem, ObjectivesProblem)
         if several and self.name in _ONE_OBJECTIVE:
             raise InvalidInputError(f"{self.name!r} takes one objective, and {problem.identity.name!r} has several.")
         charges = Charges(horizon)
         found: list[tuple[float, ...]] = []
-        measure, least = _measuring(problem)
-        with quiet(optuna):
+        measure, least = _make_measure(problem)
+        with silence_optuna(optuna):
             sampler = _SAMPLERS[self.name](optuna.samplers, seed)
             directions = ["minimize"] * len(problem.objectives) if isinstance(problem, ObjectivesProblem) else None
             study = optuna.create_study(sampler=sampler, directions=directions)
@@ -82,14 +82,14 @@ class SamplerAlgorithm:
 
 
 def optuna_samplers(names: Sequence[str] | None = None) -> tuple[SamplerAlgorithm, ...]:
-    """Make the algorithms of some samplers; without names, of all whose packages are installed.
+    """Algorithms of samplers by their names; by default of all whose packages are installed.
 
     :raises MissingExtraError: a sampler was asked for by name and needs a package that is not installed.
     """
     require("optuna", extra="optuna", who=_WHO)
     missing = [name for name, package in _NEEDS.items() if importlib.util.find_spec(package) is None]
     if names is None:
-        if missing and multiprocessing.parent_process() is None:  # once is enough, workers need not repeat it
+        if missing and multiprocessing.parent_process() is None:  # workers do not repeat it
             packages = " ".join(_NEEDS[name] for name in missing)
             warnings.warn(
                 f"{_WHO} leaves out {' and '.join(missing)}. Install what they need with: pip install {packages}",
@@ -109,18 +109,18 @@ def optuna_samplers(names: Sequence[str] | None = None) -> tuple[SamplerAlgorith
     return tuple(SamplerAlgorithm(name) for name in names)
 
 
-def _measuring(problem: Any) -> tuple[Callable[[Any], tuple[tuple[float, ...], float]], float]:
-    """Find what turns a point into the values of the objectives and a cost, and what it costs at least.
+def _make_measure(problem: Any) -> tuple[Callable[[Any], tuple[tuple[float, ...], float]], float]:
+    """Function from a point to the values of the objectives and the cost, and the least cost of an evaluation.
 
-    An evaluation costs 1 unless the problem has costs of its own, which it tells only afterwards.
+    An evaluation costs 1 unless the problem has costs of its own, which are known only afterwards.
     """
     if isinstance(problem, ObjectivesProblem):
         return problem.measure_objectives, 0.0
     if isinstance(problem, ChargedProblem):
 
-        def measured(point: Any) -> tuple[tuple[float, ...], float]:
+        def measure(point: Any) -> tuple[tuple[float, ...], float]:
             value, cost = problem.measure(point)
             return (float(value),), cost
 
-        return measured, 0.0
+        return measure, 0.0
     return (lambda point: ((float(problem.evaluate(point)),), 1.0)), 1.0

@@ -1,4 +1,4 @@
-"""From a trial of Optuna to a point of a problem."""
+"""Points of a problem from the suggestions of an Optuna trial."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.problems.protocols import BoxProblem, ChargedProblem, ObjectivesProblem, Problem, SpaceProblem
 from polarbear_plugins.problems.spaces import Categorical, Configuration, ConfigurationSpace, Integer, Parameter, Value
 
+if TYPE_CHECKING:
+    import optuna
 
-def suggestions(problem: Problem, who: str) -> Callable[[Any], Any]:
-    """Find what turns a trial into a point of the problem."""
+
+def make_suggest(problem: Problem, who: str) -> Callable[[optuna.Trial], Any]:
+    """Function from a trial to a point of the problem."""
     if isinstance(problem, BoxProblem):
         bounds = [(float(low), float(high)) for low, high in zip(problem.lower, problem.upper, strict=True)]
         return lambda trial: [trial.suggest_float(f"x{k}", low, high) for k, (low, high) in enumerate(bounds)]
@@ -27,8 +30,8 @@ def suggestions(problem: Problem, who: str) -> Callable[[Any], Any]:
     )
 
 
-def _suggest_configuration(trial: Any, space: ConfigurationSpace) -> Configuration:
-    """Ask for the parameters that count, parents first; those that do not count are never asked for."""
+def _suggest_configuration(trial: optuna.Trial, space: ConfigurationSpace) -> Configuration:
+    """Suggest the active parameters, parents first; inactive ones are never suggested."""
     chosen: dict[str, Value] = {}
     while waiting := [name for name in space.active(chosen) if name not in chosen]:
         for name in waiting:
@@ -36,24 +39,24 @@ def _suggest_configuration(trial: Any, space: ConfigurationSpace) -> Configurati
     return chosen
 
 
-def _suggest(trial: Any, name: str, parameter: Parameter) -> Value:
+def _suggest(trial: optuna.Trial, name: str, parameter: Parameter) -> Value:
     if isinstance(parameter, Categorical):
-        # By their places: choices such as 1 and True are different to us and the same to Optuna.
-        place: int = trial.suggest_categorical(name, range(len(parameter.choices)))
-        return parameter.choices[place]
-    suggest = trial.suggest_int if isinstance(parameter, Integer) else trial.suggest_float
-    return suggest(name, parameter.lower, parameter.upper, log=parameter.log)
+        # By their positions: Optuna does not distinguish choices such as 1 and True.
+        return parameter.choices[trial.suggest_categorical(name, range(len(parameter.choices)))]
+    if isinstance(parameter, Integer):
+        return trial.suggest_int(name, parameter.lower, parameter.upper, log=parameter.log)
+    return trial.suggest_float(name, parameter.lower, parameter.upper, log=parameter.log)
 
 
 @contextmanager
-def quiet(optuna: Any) -> Iterator[None]:
+def silence_optuna(library: Any) -> Iterator[None]:
     """Keep Optuna from logging each trial, and from warning that QMC and groups of TPE are experimental."""
     logger = logging.getLogger("optuna")
     before = logger.level
     logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            warnings.simplefilter("ignore", library.exceptions.ExperimentalWarning)
             yield
     finally:
         logger.setLevel(before)

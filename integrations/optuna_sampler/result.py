@@ -1,75 +1,85 @@
-"""What a study has found: the result of the race in it, and the configuration that is probably the best."""
+"""Result of the race in a study, and the configuration of a noisy study that is probably the best."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import optuna
+from optuna.trial import FrozenTrial, TrialState
 
 from polarbear_plugins.environment import installed_versions
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.inference.fitting import fit
 from polarbear_plugins.integrations.optuna_sampler.rules import Parameters, Rules
-from polarbear_plugins.integrations.optuna_sampler.sampler import RACE, PolarBearSampler, refuse_several_objectives
-from polarbear_plugins.integrations.optuna_sampler.study_view import Look
+from polarbear_plugins.integrations.optuna_sampler.sampler import PolarBearSampler, check_one_objective
+from polarbear_plugins.integrations.optuna_sampler.study_storage import read_rules
+from polarbear_plugins.integrations.optuna_sampler.study_view import StudyView, sign_of
 from polarbear_plugins.racing.analysis import infer
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.state import Failure, start_race
 from polarbear_plugins.rankings.stream import rank_cells
 from polarbear_plugins.rankings.table import RankingTable
 
+# Name, type and value of each parameter of a configuration: True, 1 and 1.0 are different values.
+_Key: TypeAlias = tuple[tuple[str, str, Any], ...]
 
-def race_result(study: Any) -> RaceResult:
-    """Tell what the race in a study has found so far.
+
+def race_result(study: optuna.Study) -> RaceResult:
+    """Result of the race in a study so far.
 
     The algorithms of the result are the candidates; ``result.about["candidates"]`` has their parameters.  All finished
     trials count, also those of a round that is not over.
 
-    :raises InvalidInputError: there is no race in the study, or no two candidates with a finished trial yet.
+    :raises InvalidInputError: there is no race in the study, or fewer than two candidates have finished trials.
     """
-    sampler, written = study.sampler, study._storage.get_study_system_attrs(study._study_id).get(RACE)
+    sampler, written = study.sampler, read_rules(study)
     if isinstance(sampler, PolarBearSampler):
         rules, race = sampler.rules, sampler.race
     elif written is not None:
         rules = Rules.from_json(written)
         race = rules.race()
     else:
-        raise InvalidInputError(f"There is no race in the study {study.study_name!r}: no PolarBearSampler was at work.")
-    look = Look.at(study, rules)
-    progress = race.standing(look.cells, look.instances, look.entrants)
-    found = [name for name in look.parameters if any(candidate == name for candidate, _ in look.cells)]
-    decided = () if progress.state is None else progress.state.algorithms
-    names = (*decided, *(name for name in found if name not in decided))
-    if len(found) < 2:
-        raise InvalidInputError(f"The study {study.study_name!r} has no two candidates with a finished trial yet.")
+        raise InvalidInputError(
+            f"There is no race in the study {study.study_name!r}: none of its trials came from a PolarBearSampler."
+        )
+    view = StudyView.of(study, rules)
+    standing = race.standing(view.cells, view.instances, view.entrants)
+    with_runs = [name for name in view.parameters if any(candidate == name for candidate, _ in view.cells)]
+    if len(with_runs) < 2:
+        raise InvalidInputError(
+            f"The study {study.study_name!r} has {len(with_runs)} candidates with finished trials; expected two."
+        )
+    decided = () if standing.state is None else standing.state.algorithms
+    names = (*decided, *(name for name in with_runs if name not in decided))
     state = start_race(names, race.timepoints, rules.settings)
-    if progress.state is not None:
+    if standing.state is not None:
         resolved = np.array(state.resolved)
         known = len(decided)
-        resolved[:, :known, :known] = progress.state.resolved
-        state = replace(state, resolved=resolved, rounds=progress.state.rounds, batch=progress.state.batch)
-    seen = [name for name in look.instances if any(instance == name for _, instance in look.cells)]
-    table = rank_cells(names, race.timepoints, look.cells, seen)
-    state = replace(state, table=table, cost=float(look.cost))
+        resolved[:, :known, :known] = standing.state.resolved
+        state = replace(state, resolved=resolved, rounds=standing.state.rounds, batch=standing.state.batch)
+    instances = [name for name in view.instances if any(instance == name for _, instance in view.cells)]
+    table = rank_cells(names, race.timepoints, view.cells, instances)
+    state = replace(state, table=table, cost=float(view.cost))
     return RaceResult(
         state=state,
-        stopped=progress.over or "interrupted",
+        stopped=standing.over or "interrupted",
         _posterior=infer(state, len(state.rounds) + 1),
-        failures=tuple(Failure(*cell, f"{times} trials failed") for cell, times in look.given_up.items()),
+        failures=tuple(Failure(*cell, f"{count} trials failed") for cell, count in view.given_up.items()),
         about={
             "versions": installed_versions(rules.settings.engine),
             "study": study.study_name,
-            "candidates": {name: dict(look.parameters.get(name, {})) for name in names},
+            "candidates": {name: dict(view.parameters.get(name, {})) for name in names},
         },
     )
 
 
 @dataclass(frozen=True, slots=True)
 class LikelyBest:
-    """Which configuration is probably the best one.
+    """The configuration that is probably the best, and the evidence for it.
 
     Attributes
     ----------
@@ -92,8 +102,8 @@ class LikelyBest:
     rivals: tuple[tuple[Mapping[str, Any], float], ...] = field(repr=False)
 
 
-def likely_best(study: Any, *, instance: str = "instance", most: int = 64, seed: int = 0) -> LikelyBest:
-    """Tell which configuration of a noisy study is probably the best; ``study.best_trial`` is the luckiest.
+def likely_best(study: optuna.Study, *, instance: str = "instance", most: int = 64, seed: int = 0) -> LikelyBest:
+    """Configuration of a noisy study that is probably the best; ``study.best_trial`` is the luckiest one.
 
     Trials with the same parameters are one configuration.  Values are compared on the same instance: that of the
     parameter ``instance`` if there is one; otherwise the steps if trials report a value for each of several instances
@@ -104,33 +114,25 @@ def likely_best(study: Any, *, instance: str = "instance", most: int = 64, seed:
     instance
         Name of the parameter that is the instance.
     most
-        At most so many configurations are compared: those with most values, and of these the better ones.
+        How many configurations are compared at most: those with most values, and of these the better ones.
     """
-    refuse_several_objectives(study)
-    sign = -1.0 if study.direction.name == "MAXIMIZE" else 1.0
-    values: dict[tuple[Any, ...], dict[str, list[float]]] = {}
-    parameters: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for trial in study.get_trials(deepcopy=False):
-        if trial.state.name != "COMPLETE":
-            continue
+    check_one_objective(study)
+    sign = sign_of(study)
+    values: dict[_Key, dict[str, list[float]]] = {}
+    parameters: dict[_Key, Parameters] = {}
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
         configuration = {name: value for name, value in sorted(trial.params.items()) if name != instance}
         key = tuple((name, type(value).__name__, value) for name, value in configuration.items())
         parameters[key] = configuration
         own = values.setdefault(key, {})
-        if instance in trial.params:
-            observed = {str(trial.params[instance]): trial.value}
-        elif len(trial.intermediate_values) > 1:
-            observed = {str(step): value for step, value in trial.intermediate_values.items()}
-        else:
-            observed = {f"repetition {len(own)}": trial.value}
-        for name, value in observed.items():
+        for name, value in _observations(trial, instance, len(own)).items():
             own.setdefault(name, []).append(math.inf if math.isnan(value) else sign * value)
     if len(values) < 2:
         raise InvalidInputError(
             f"The study {study.study_name!r} has {len(values)} configurations with finished trials; expected several."
         )
 
-    def rank_of(key: tuple[Any, ...]) -> tuple[int, float]:
+    def rank_of(key: _Key) -> tuple[int, float]:
         numbers = [value for cell in values[key].values() for value in cell]
         return -len(numbers), float(np.mean(numbers))
 
@@ -143,6 +145,14 @@ def likely_best(study: Any, *, instance: str = "instance", most: int = 64, seed:
     }
     table = rank_cells(names, [1.0], cells, sorted({where for _, where in cells}))
     return _likely_best(table, [parameters[key] for key in chosen], [-rank_of(key)[0] for key in chosen], seed)
+
+
+def _observations(trial: FrozenTrial, instance: str, repetition: int) -> dict[str, float]:
+    """Values of a complete trial on each of its instances."""
+    if instance not in trial.params and len(trial.intermediate_values) > 1:
+        return {str(step): value for step, value in trial.intermediate_values.items()}
+    name = str(trial.params[instance]) if instance in trial.params else f"repetition {repetition}"
+    return {name: math.nan if trial.value is None else trial.value}
 
 
 def _likely_best(

@@ -93,10 +93,17 @@ class Dispatcher:
         attempts: dict[Call, tuple[Request, int]] = {}
         began: dict[Call, float] = {}
         self._pending = set()
-        for request in requests:
-            future = self._submit(self._executor, request)
-            attempts[future] = (request, 1)
-            self._pending.add(future)
+        try:
+            for request in requests:
+                future = self._submit(self._executor, request)
+                attempts[future] = (request, 1)
+                self._pending.add(future)
+        except PolarBearError:  # finished runs are given out first, so that none is lost
+            finished = [future for future in attempts if future.done() and not future.cancelled()]
+            outcomes = [self._outcome(attempts[future][0], future) for future in finished if not future.exception()]
+            if outcomes:
+                yield outcomes
+            raise
         # Our own processes keep the time themselves.
         knowing = isinstance(self._executor, RunExecutor)
         limit = None if self._own is not None or knowing else self._timeout
@@ -106,19 +113,25 @@ class Dispatcher:
             self._pass_on_news()
             if limit is not None:
                 done |= self._overdue(began, limit)
-            outcomes = []
+            outcomes, end = [], None
             for future in done:
                 self._pending.discard(future)
                 request, attempt = attempts.pop(future)
-                outcome = self._outcome(request, future)
-                if outcome.failure is not None and attempt <= self.retries:
-                    again = self._submit(self._executor, request)
-                    attempts[again] = (request, attempt + 1)
-                    self._pending.add(again)
-                else:
-                    outcomes.append(outcome)
+                try:
+                    outcome = self._outcome(request, future)
+                    if outcome.failure is not None and attempt <= self.retries:
+                        again = self._submit(self._executor, request)
+                        attempts[again] = (request, attempt + 1)
+                        self._pending.add(again)
+                        continue
+                except PolarBearError as problem:  # the end of the race, but not before the rest is given out
+                    end = end or problem
+                    continue
+                outcomes.append(outcome)
             if outcomes:
                 yield outcomes
+            if end is not None:
+                raise end
 
     def close(self, at_once: bool = False) -> None:
         """Give up what is pending, and end processes of our own."""

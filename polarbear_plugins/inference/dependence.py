@@ -33,7 +33,7 @@ from polarbear_plugins.rankings.table import RankingTable
 _ROUNDS = 3
 _SMALLEST_WEIGHT = 1e-3
 # The correlation is estimated from the instances at hand and errs to both sides, while a weight too large costs more
-# coverage than one too small gains: weights below 1 are lowered a little (benchmarks/dependence.py).
+# coverage than one too small gains: weights below 1 are lowered a little (benchmarks/evidence/dependence.py).
 _CAUTION = 1.1
 _LARGEST_STEP_CORRELATION = 0.999
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # Six of Okabe and Ito, two of Tol, and two that are far from all of them: no two are alike to anyone, whatever kind of
-# colour blindness (tests/test_plots.py measures it).
+# colour blindness (tests/plots/test_plots.py measures it).
 _PALETTE = (
     "#0072B2",
     "#D55E00",

@@ -259,7 +259,7 @@ def _values(data: Any, name: str = "generalization") -> Any:
         (lambda d: d["data"]["data_vars"].pop("generalization"), "there is no 'data.data_vars.generalization'"),
         (lambda d: d.pop("meta"), "there is no 'meta'"),
         (lambda d: d["meta"]["args"].pop("--opt"), "meta.args: there is no '--opt'"),
-        (lambda d: d["meta"]["args"].update({"--data": None}), "meta.args: expected a text for '--data', got None"),
+        (lambda d: d["meta"]["args"].update({"--data": None}), "meta.args: expected text for '--data', got None"),
     ],
 )
 def test_damaged_studies_are_refused_with_their_file(
@@ -319,8 +319,8 @@ def test_the_wrong_folder_is_met_with_what_to_do(write_study: WriteStudy, tmp_pa
     for wrong, message in (
         (tmp_path / "none", "there is no such folder"),
         (path, "is a file"),
-        (path.parent, "is a part of a database. Give the whole: .*db"),
-        (tmp_path, "is no database, but has some in it: db. Give one of them"),
+        (path.parent, "is part of a database. Give the whole folder: .*db"),
+        (tmp_path, "is not a database, but contains some: db. Give one of them"),
         (tmp_path / "other", "has no eval/ with studies in it. Expected the folder of a Bayesmark database"),
     ):
         with pytest.raises(PolarBearError, match=message):
@@ -337,8 +337,8 @@ def test_an_empty_database_holds_no_study(write_study: WriteStudy) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"objective": "test"}, "objective: expected visible, generalization, got 'test'"),
-        ({"time": "trials"}, "time: expected iterations, evaluations, seconds, got 'trials'"),
+        ({"objective": "test"}, 'objective: expected "visible" or "generalization", got'),
+        ({"time": "trials"}, 'time: expected "iterations", "evaluations" or "seconds", got'),
         ({"parallel": "maybe"}, "parallel: expected true or false"),
         ({"suite": 1}, "A Bayesmark database has no option 'suite'. It takes objective, time, parallel, uneven"),
     ],

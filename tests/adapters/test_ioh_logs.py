@@ -526,13 +526,13 @@ def test_different_functions_of_one_number_do_not_become_one(tmp_path: Path) -> 
         ({"functions": []}, "nothing would be kept"),
         ({"dimensions": "five"}, "dimensions: expected numbers"),
         ({"instances": "1,,2"}, "instances: expected numbers"),
-        ({"algorithm": "both"}, r"algorithm: expected one of auto, name, folder, name\+folder, got 'both'"),
-        ({"best": "worst"}, "best: expected one of json, rows"),
+        ({"algorithm": "both"}, r'algorithm: expected "auto", "name", "folder" or "name\+folder", got'),
+        ({"best": "worst"}, 'best: expected "json" or "rows", got'),
         ({"value": ""}, "value: expected the name of a column"),
         ({"time": 3}, "time: expected the name of a column"),
         ({"maximize": "maybe"}, "maximize: expected true or false"),
         ({"skip_damaged": 2}, "skip_damaged: expected true or false"),
-        ({"columns": "time=evaluations"}, "IOHprofiler data have no option 'columns'"),
+        ({"columns": "time=evaluations"}, "The reader of IOHprofiler data has no option 'columns'"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(folder: Path, options: dict[str, object], message: str) -> None:
@@ -592,7 +592,7 @@ DAMAGE = [
     (lambda folder: (folder / ROWS).unlink(), r"f1_DIM2\.dat: there is no such file, .* runs 1 to 2", 0),
     (lambda folder: (folder / ROWS).write_text(""), r"f1_DIM2\.dat: .*the file ends before runs 1 to 2", 0),
     (lambda folder: (folder / ROWS).write_text("1 2\n"), r"DIM2\.dat, line 1: expected the names of columns, got", 0),
-    (no_text, r"f1_DIM2\.dat: the file is no text and hides runs 1 to 2", 0),
+    (no_text, r"f1_DIM2\.dat: the file is not text, so there is nothing of runs 1 to 2", 0),
     (rows_edit("3 2.5000000000\n", "nan\n"), r"run 1, line 3: expected 2 numbers \(evaluations raw_y\), got 'nan'", 1),
     (rows_edit("3 2.5000000000\n", "\n"), r"run 1, line 3: expected 2 numbers \(evaluations raw_y\), got ''", 1),
     (rows_edit("3 2.5000000000\n", "3 2.5 7\n"), r"run 1, line 3: expected 2 numbers .* got '3 2\.5 7'", 1),
@@ -622,7 +622,7 @@ DAMAGE = [
     (old_format, r"IOHprofiler_f1\.info is in the old \.info format", 2),
     (lambda folder: (folder / INDEX).write_text("{"), r"Sphere\.json, line 1: expected JSON", 0),
     (lambda folder: (folder / INDEX).write_text("[" * 10**5), r"Sphere\.json: expected the JSON of IOHprofiler", 0),
-    (lambda folder: (folder / INDEX).write_bytes(b"\xff\xfe{}"), r"Sphere\.json: expected the JSON .* no text", 0),
+    (lambda folder: (folder / INDEX).write_bytes(b"\xff\xfe{}"), r"Sphere\.json: expected the JSON .* not text", 0),
     (lambda folder: (folder / INDEX).write_text("[]"), r"Sphere\.json: expected an object in braces, got \[\]", 0),
     (index_edit('"scenarios"', '"scenario"'), r"Sphere\.json: expected scenarios, got none", 0),
     (index_edit('"runs"', '"run"'), r"Sphere\.json, scenario 1: expected runs, got none", 0),
@@ -701,7 +701,7 @@ def test_a_place_of_somebody_else_is_left_to_them(tmp_path: Path, packed: bool) 
 
 
 def test_a_list_with_something_else_in_it_is_refused(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"missing is no folder or zip file of IOHprofiler data"):
+    with pytest.raises(SourceError, match=r"missing is not a folder or zip file of IOHprofiler data"):
         read([folder, tmp_path / "missing"])
 
 
@@ -796,7 +796,7 @@ def test_data_frames_with_other_columns_are_left_to_the_table(folder: Path) -> N
     ("frame", "options", "error"),
     [
         (lambda frame: frame, {"functions": 7}, "leave none"),
-        (lambda frame: frame, {"algorithm": "folder"}, "knows no folders"),
+        (lambda frame: frame, {"algorithm": "folder"}, "does not say which folder"),
         (lambda frame: frame, {"value": "F2"}, "no column 'F2'"),
         (lambda frame: frame.assign(function_id="one"), {}, "expected numbers of functions"),
     ],

@@ -126,7 +126,7 @@ def test_other_files_are_left_to_others(tmp_path: Path) -> None:
 
 
 def test_a_storage_that_does_not_exist_is_named_and_not_created(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"there is no such storage, the file .*nothing\.db does not exist"):
+    with pytest.raises(SourceError, match=r"there is no such storage: the file .*nothing\.db does not exist"):
         read(f"sqlite:///{tmp_path}/nothing.db")
     assert list(tmp_path.iterdir()) == []
 
@@ -134,7 +134,7 @@ def test_a_storage_that_does_not_exist_is_named_and_not_created(tmp_path: Path) 
 def test_a_database_that_is_no_storage_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "text.db"
     path.write_text("no database at all")
-    with pytest.raises(SourceError, match="no storage of Optuna"):
+    with pytest.raises(SourceError, match="not a storage of Optuna"):
         read(f"sqlite:///{path}")
     assert path.read_text() == "no database at all"
 
@@ -180,7 +180,7 @@ def test_a_study_without_finished_trials_is_named_and_can_be_left_out(database: 
     assert len(read(database, studies="tpe-*")) == 2
     with pytest.raises(InvalidInputError, match=r"'cma\*'\. There are tpe-f1-0"):
         read(database, studies="cma*")
-    with pytest.raises(InvalidInputError, match="no name looks like 'x'"):
+    with pytest.raises(InvalidInputError, match="no name matches 'x'"):
         read([study], studies="x")
 
 
@@ -309,13 +309,13 @@ def test_two_studies_with_the_same_label_are_named() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, r"'whatever': the name does not look like \{algorithm\}-\{instance\}-\{seed\} or .*pattern="),
-        ({"pattern": "{algorithm}/{instance}"}, "does not look like {algorithm}/{instance}"),
-        ({"attributes": {"algorithm": "sampler"}}, "no user attribute 'sampler', which tells the algorithm"),
+        ({}, r"'whatever': the name does not match \{algorithm\}-\{instance\}-\{seed\} or .*pattern="),
+        ({"pattern": "{algorithm}/{instance}"}, "does not match {algorithm}/{instance}"),
+        ({"attributes": {"algorithm": "sampler"}}, "no user attribute 'sampler', which should hold the algorithm"),
         ({"label": lambda _: ("a", None)}, "the instance is missing"),
     ],
 )
-def test_names_that_cannot_be_told_are_source_errors(options: dict[str, object], message: str) -> None:
+def test_studies_without_algorithm_and_instance_are_source_errors(options: dict[str, object], message: str) -> None:
     with pytest.raises(SourceError, match=message):
         read(make("whatever", [1.0]), **options)
 
@@ -323,7 +323,7 @@ def test_names_that_cannot_be_told_are_source_errors(options: dict[str, object],
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"time": "epochs"}, "time: expected trials, seconds, step"),
+        ({"time": "epochs"}, 'time: expected "trials", "seconds" or "step", got'),
         ({"pattern": "{a}"}, "pattern"),
         ({"attributes": "sampler"}, "attributes: expected algorithm=NAME"),
         ({"attributes": {"name": "x"}}, "attributes"),
@@ -331,7 +331,7 @@ def test_names_that_cannot_be_told_are_source_errors(options: dict[str, object],
         ({"label": lambda _: "ab"}, "label: expected"),
         ({"studies": 3}, "studies"),
         ({"pattern": "{algorithm}-{instance}", "attributes": "algorithm=a"}, "pattern and attributes both"),
-        ({"colour": 1}, "no option 'colour'. They take time, pattern"),
+        ({"colour": 1}, "no option 'colour'. It takes time, pattern"),
     ],
 )
 def test_options_without_meaning_are_refused(options: dict[str, object], message: str) -> None:

@@ -380,8 +380,8 @@ def _edit(path: Path, change: Callable[[Any], None]) -> None:
         ("yahpo:what", r"no scenario 'what'. There are lcbench"),
         ("yahpo:lcbench:10", r"no instance '10'. Did you mean 10"),
         ("yahpo:lcbench:xyz", r"no instance 'xyz'. There are 101, 102, 103"),
-        ("yahpo:", r"Which scenario"),
-        ("yahpo", r"Which scenario"),
+        ("yahpo:", r"needs a scenario"),
+        ("yahpo", r"needs a scenario"),
     ],
 )
 def test_a_wrong_name_is_refused_with_the_near_ones(tiny: Path, name: str, message: str) -> None:
@@ -393,10 +393,10 @@ def test_a_wrong_name_is_refused_with_the_near_ones(tiny: Path, name: str, messa
     ("options", "message"),
     [
         ({"target": "val_acuracy"}, "no target 'val_acuracy'. Did you mean val_accuracy"),
-        ({"target": "time,time"}, "named twice"),
+        ({"target": "time,time"}, "'time' is named more than once"),
         ({"target": 3}, "names of targets"),
-        ({"time": "hours"}, "evaluations, percent or seconds"),
-        ({"inactive": "ignore"}, "refuse or drop"),
+        ({"time": "hours"}, 'expected "evaluations", "percent" or "seconds", got'),
+        ({"inactive": "ignore"}, 'expected "refuse" or "drop", got'),
         ({"dimension": 3}, "no option 'dimension'"),
     ],
 )

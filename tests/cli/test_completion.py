@@ -58,9 +58,8 @@ def test_every_portfolio_and_suite_that_plugins_name_is_known_to_them() -> None:
 
 @pytest.mark.skipif(BASH is None, reason="needs bash")
 def test_bash_completes_as_documented(root: Path, tmp_path: Path) -> None:
-    [line] = [
-        line for line in (root / "docs" / "report.md").read_text().splitlines() if "=bash_source polarbear" in line
-    ]
+    page = (root / "docs" / "reference" / "commands.md").read_text()
+    [line] = [line for line in page.splitlines() if "=bash_source polarbear" in line]
     program = tmp_path / "polarbear"
     code = "from polarbear_plugins.cli import main; main(prog_name='polarbear')"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}"\n')

@@ -1,4 +1,4 @@
-"""The keys in docs/json.md are those that the commands print."""
+"""The keys in docs/guide/data.md are those that the commands print."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ ANY = "NAME"
 
 def documented(section: str) -> set[str]:
     """Keys in a section of the page."""
-    page = (ROOT / "docs" / "json.md").read_text()
-    [text] = [part for part in page.split("\n## ")[1:] if part.partition("\n")[0] == section]
+    page = (ROOT / "docs" / "guide" / "data.md").read_text()
+    [text] = [part for part in page.split("\n### ")[1:] if part.partition("\n")[0] == section]
     return set(re.findall(r"^\| `([^`]+)` \|", text, flags=re.MULTILINE))
 
 
@@ -114,8 +114,8 @@ def test_the_keys_of_the_leaderboard_are_documented(shared: Path) -> None:
 
 
 def test_every_command_has_its_section() -> None:
-    page = (ROOT / "docs" / "json.md").read_text()
-    named = {word.strip(",") for title in re.findall(r"^## (.+)$", page, flags=re.MULTILINE) for word in title.split()}
+    page = (ROOT / "docs" / "guide" / "data.md").read_text()
+    named = {word.strip(",") for title in re.findall(r"^### (.+)$", page, flags=re.MULTILINE) for word in title.split()}
     assert set(main.commands) <= named
 
 

@@ -172,7 +172,8 @@ def test_an_empty_table_has_the_columns_and_kinds_of_a_full_one(raced: RaceResul
 
 
 def test_the_page_about_tables_tells_their_columns(raced: RaceResult, root: Path) -> None:
-    rows = re.findall(r"^\| `(.+) \| ([\w, ]+?)(?:;.*)? \|$", (root / "docs" / "tables.md").read_text(), re.MULTILINE)
+    page = (root / "docs" / "guide" / "data.md").read_text()
+    rows = re.findall(r"^\| `(.+) \| ([\w, ]+?)(?:;.*)? \|$", page, re.MULTILINE)
     told = {name.replace("`", "").partition(" of ")[0]: columns.split(", ") for name, columns in rows}
     run = next(iter(raced.trajectories()))
     choices = select(raced.posterior), select_portfolio(raced.posterior, 2)

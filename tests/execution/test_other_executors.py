@@ -7,16 +7,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
 from polarbear_plugins import RaceResult, RaceSettings, race, resume
 from polarbear_plugins.errors import PolarBearError
+from polarbear_plugins.experiments.open_race import Progress
+from polarbear_plugins.journal.copies import journal_copy
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, synthetic_portfolio
 
 TIMES = [1, 2, 3]
@@ -25,15 +28,17 @@ SETTINGS = RaceSettings(seed=4, draws=200, max_rounds=2, batch_size=4, batch_min
 ALGORITHMS = """
 import os
 import signal
+import time
 from pathlib import Path
 
 from polarbear_plugins.plugins.synthetic import synthetic_portfolio
 
 MARKER = Path(__file__).with_name("killed")
+REPORTED = Path(__file__).with_name("reported")
 
 
 class Deadly:
-    '''A synthetic algorithm whose fifth run or so ends its process, once.'''
+    '''A synthetic algorithm whose fifth run ends its process, once, after the first four were reported.'''
 
     def __init__(self, algorithm):
         self.name, self.algorithm = algorithm.name, algorithm
@@ -42,6 +47,10 @@ class Deadly:
         with MARKER.open("a") as log:
             log.write("x")
         if MARKER.stat().st_size == 5:
+            for _ in range(30_000):
+                if REPORTED.exists():
+                    break
+                time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
         return self.algorithm.run(problem, horizon, seed)
 
@@ -92,15 +101,50 @@ def test_an_executor_that_breaks_says_so_and_the_journal_goes_on(
 ) -> None:
     algorithms = worker_module("deadly_algorithms", ALGORITHMS)
     journal = tmp_path / "race.db"
+
+    def report(progress: Progress) -> None:
+        if progress.done == 4:  # all four are in the journal
+            algorithms.REPORTED.touch()
+
     with (
         make() as executor,
         pytest.raises(PolarBearError, match=r"The executor broke \(\w+: .*\)\. With a journal .* resume"),
     ):
-        race(algorithms.deadly(), SyntheticSuite(), TIMES, SETTINGS, executor=executor, journal=journal)
+        race(
+            algorithms.deadly(), SyntheticSuite(), TIMES, SETTINGS, executor=executor, journal=journal, progress=report
+        )
     found = resume(journal, algorithms.deadly(), SyntheticSuite(), workers=0)
     same(found, race(synthetic_portfolio(), SyntheticSuite(), TIMES, SETTINGS, workers=0))
     repeated = algorithms.MARKER.stat().st_size - sum(1 for _ in found.trajectories())
-    assert 1 <= repeated <= 3  # the one that was killed, and perhaps one that had finished and was not yet reported
+    assert repeated == 1  # the one that was killed
+
+
+class Breaking(Executor):
+    """Four calls finish, and the fifth finds it broken: when it is submitted, or by its result."""
+
+    def __init__(self, at_submission: bool) -> None:
+        self.at_submission, self.calls = at_submission, 0
+
+    def submit(self, call: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+        self.calls += 1
+        future: Future[Any] = Future()
+        if self.calls <= 4:
+            future.set_result(call(*given, **named))
+        elif self.at_submission:
+            raise BrokenExecutor("a worker died")
+        else:
+            future.set_exception(BrokenExecutor("a worker died"))
+        return future
+
+
+@pytest.mark.parametrize("at_submission", [False, True])
+def test_runs_that_finished_before_an_executor_broke_are_in_the_journal(tmp_path: Path, at_submission: bool) -> None:
+    # On a busy machine the driver learns of all of this at once.
+    journal = tmp_path / "race.db"
+    with pytest.raises(PolarBearError, match="no finished run is lost"):
+        race("synthetic", "synthetic", TIMES, SETTINGS, executor=Breaking(at_submission), journal=journal)
+    with journal_copy(journal) as copy:
+        assert len(list(copy.runs())) == 4
 
 
 def test_mpi_gives_the_same_result(here: RaceResult, tmp_path: Path) -> None:

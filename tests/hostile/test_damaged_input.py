@@ -1,4 +1,4 @@
-"""What benchmarks/fuzz.py found, one small input each."""
+"""What tests/hostile/fuzz.py found, one small input each."""
 
 from __future__ import annotations
 
@@ -474,9 +474,9 @@ def test_a_scenario_of_ones_own_whose_columns_do_not_fit_is_refused(change: dict
         "instance_names": "task",
         "runtime_name": None,
     }
-    scenarios.described(meta, "meta.json")
+    scenarios.read_description(meta, "meta.json")
     with pytest.raises(SourceError, match=rf"meta\.json: .*{says}"):
-        scenarios.described({**meta, **change}, "meta.json")
+        scenarios.read_description({**meta, **change}, "meta.json")
 
 
 @pytest.mark.parametrize("change", ["no shape", "other shape", "other type", "other operation"])

@@ -1,4 +1,4 @@
-"""A short run of benchmarks/fuzz.py: some hundred damaged inputs for each reader, always the same ones."""
+"""A short run of tests/hostile/fuzz.py: some hundred damaged inputs for each reader, always the same ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
 #: How many inputs: as many as fit into about a second.
 INPUTS = {
     "csv": 30,
@@ -36,13 +35,14 @@ INPUTS = {
 @pytest.fixture(scope="module")
 def fuzz() -> Iterator[ModuleType]:
     pytest.importorskip("resource")  # limits as Unix has them
-    sys.path.insert(0, str(ROOT / "benchmarks"))
+    folder = str(Path(__file__).parent)  # the harness is also a script, which finds its parts beside itself
+    sys.path.insert(0, folder)
     try:
         import fuzz
 
         yield fuzz
     finally:
-        sys.path.remove(str(ROOT / "benchmarks"))
+        sys.path.remove(folder)
 
 
 def test_there_is_a_short_run_for_every_reader(fuzz: ModuleType) -> None:

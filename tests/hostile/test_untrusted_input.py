@@ -52,6 +52,8 @@ def dangers(tree: ast.Module) -> set[str]:
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
             found |= {f"import {name}" for name in names if name.partition(".")[0] in DANGEROUS_MODULES}
+            taken = {alias.name for alias in node.names} if isinstance(node, ast.ImportFrom) else set()
+            found |= {f"import {name}" for name in taken & (DANGEROUS_NAMES | DANGEROUS_METHODS)}
         if not isinstance(node, ast.Call):
             continue
         keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
@@ -84,6 +86,7 @@ def test_no_module_runs_what_it_reads(root: Path) -> None:
         ),
         *("np.load(path)", "np.load(path, allow_pickle=True)", "archive.extractall(folder)", "os.system(text)"),
         *("run(words, shell=True)", "pd.read_pickle(path)", "import subprocess", "import joblib", "import marshal"),
+        *("import shelve", "import pickle as p", "from os import system", "from pandas import read_pickle as r"),
     ],
 )
 def test_the_search_for_dangers_finds_them(line: str) -> None:

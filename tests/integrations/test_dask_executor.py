@@ -273,7 +273,7 @@ def fake_version(folder: Path) -> Path:
 def test_without_a_worker_the_user_is_told_and_a_late_one_does_the_work(
     cluster: Cluster, here: RaceResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polarbear_plugins.integrations.dask_executor.executor._PATIENCE", 0.1)
+    monkeypatch.setattr("polarbear_plugins.integrations.dask_executor.executor._WARN_AFTER", 0.1)
     late = threading.Timer(1.5, cluster.add)
     late.start()
     with connect(cluster.need(0), 10) as executor, pytest.warns(PolarBearWarning, match=r"tcp://.* has no worker"):
@@ -444,7 +444,10 @@ def test_a_run_that_kills_its_workers_fails_in_the_end_and_alone(cluster: Cluste
 
     problems = ["p0", "p1", "p2"]
     settings = replace(SETTINGS, max_rounds=1, batch_size=3, batch_min=1)
-    with connect(cluster.need(3), 10) as executor, pytest.warns(RunWarning, match="worker after worker died"):
+    with (
+        connect(cluster.need(3), 10) as executor,
+        pytest.warns(RunWarning, match="every worker that it was sent to died"),
+    ):
         found = race(
             {"good": dask_algorithms.good, "killer": dask_algorithms.kills_workers},
             problems,

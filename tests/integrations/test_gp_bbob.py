@@ -16,6 +16,7 @@ from polarbear_plugins.errors import InvalidInputError, MissingExtraError
 from polarbear_plugins.integrations import gp_bbob as module
 from polarbear_plugins.integrations.gp_bbob import PRIORS, GpBbobProblem, GpBbobSuite, Mixture
 from polarbear_plugins.integrations.gp_bbob.distributions import as_distribution
+from polarbear_plugins.integrations.gp_bbob.mixture import _thresholds
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.problems.protocols import BoxProblem, Identity
 from polarbear_plugins.testing import check_suite
@@ -141,7 +142,7 @@ def test_how_many_count_follows_the_truncated_lognormal_and_roughly_ma_bbob() ->
 
 def test_the_thresholds_are_the_inverse_distribution_function_of_the_level() -> None:
     prior = as_distribution(PRIORS["sparsity"], "sparsity")
-    thresholds = np.array(module._thresholds(prior))
+    thresholds = np.array(_thresholds(prior))
     for level in np.linspace(-4, 4, 201):
         direct = round(prior.quantile(float(stats.norm.cdf(level))))
         assert np.searchsorted(thresholds, level) + 1 == direct

@@ -208,7 +208,7 @@ def test_the_data_of_a_race_that_breaks_are_complete_files(tmp_path: Path) -> No
 @pytest.mark.parametrize("best", [[], [float("inf")], [1.0, float("-inf")]])
 def test_runs_that_found_nothing_are_left_out_with_a_warning(tmp_path: Path, best: list[float]) -> None:
     empty = trajectory(instance="b", times=list(range(1, len(best) + 1)), best=best)
-    with pytest.warns(RunWarning, match="left out 'csa' on 'b'"):
+    with pytest.warns(RunWarning, match="Left out 'csa' on 'b'"):
         write_ioh([trajectory(), empty], tmp_path / "data")
     assert len(read(tmp_path / "data")) == 1
 
@@ -227,7 +227,7 @@ def test_runs_over_seconds_are_refused(tmp_path: Path, times: list[float]) -> No
 def test_a_folder_with_something_in_it_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     for folder in (tmp_path, tmp_path / "notes.txt"):
-        with pytest.raises(InvalidInputError, match="is no empty folder"):
+        with pytest.raises(InvalidInputError, match="is not an empty folder"):
             write_ioh([trajectory()], folder)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 

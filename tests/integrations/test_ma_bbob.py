@@ -230,7 +230,7 @@ def test_a_worker_without_the_files_can_build(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "change", "message"),
     [
-        ("weights.csv", lambda text: text[:0], r"weights\.csv: there is no row below the header"),
+        ("weights.csv", lambda text: text[:0], r"weights\.csv: expected rows below the header, got none"),
         ("weights.csv", lambda text: text.replace("\n1,", "\n0,"), r"weights\.csv, line 3: there are two rows '0'"),
         ("weights.csv", lambda text: text.replace("\n1,", "\n1,-"), "weights must be 24 numbers of at least 0"),
         (
@@ -243,7 +243,11 @@ def test_a_worker_without_the_files_can_build(tmp_path: Path) -> None:
         ("iids.csv", lambda text: text.replace("\n1,", "\n5,"), r"iids\.csv: its rows are not those of weights\.csv"),
         ("opt_locs.csv", lambda text: text.replace("\n1,", "\n1,x"), r"opt_locs\.csv, line 3: expected numbers"),
         ("opt_locs.csv", lambda text: text.replace("\n1,", "\n1,nan,"), "xopt must be at least 2 finite numbers"),
-        ("opt_locs.csv", lambda text: text[:0] + ",0\n0,1.5\n1,1.5\n2,1.5\n", "optima of up to 1 dimensions, not 3"),
+        (
+            "opt_locs.csv",
+            lambda text: text[:0] + ",0\n0,1.5\n1,1.5\n2,1.5\n",
+            "expected an optimum in 3 dimensions, got 1",
+        ),
     ],
 )
 def test_damaged_files_are_named_with_the_line(tmp_path: Path, file: str, change: Any, message: str) -> None:

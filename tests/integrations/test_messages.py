@@ -23,8 +23,8 @@ from polarbear_plugins.execution.requests import (
 )
 from polarbear_plugins.execution.worker import RemoteError, UnloadableError
 from polarbear_plugins.integrations.dask_executor.messages import (
-    given_in,
     perform_written,
+    python_parts,
     read_answer,
     write_problem,
     write_request,
@@ -87,7 +87,7 @@ def named(seed: int = 7, horizon: float = 4.0) -> Request:
 @given(st.integers(0, 2**63 - 1), st.sampled_from([2.5, 4.0]))
 def test_a_run_by_name_comes_back_exactly_from_nothing_but_json(seed: int, horizon: float) -> None:
     run = named(seed, horizon)
-    assert given_in(run) is None
+    assert python_parts(run) is None
     text = json.dumps(write_request(run), allow_nan=False)
     trajectory, seconds = read_answer(perform_written(text), run)
     assert trajectory == perform(run)[0]
@@ -116,7 +116,7 @@ values = st.lists(st.floats(allow_nan=False), min_size=1, max_size=5)
 def test_any_values_of_what_was_given_as_python_come_back_exactly(values: list[float]) -> None:
     run = request(Levels(values))
     text = json.dumps(write_request(run))
-    trajectory, _ = read_answer(perform_written(text, pickle.dumps(given_in(run))), run)
+    trajectory, _ = read_answer(perform_written(text, pickle.dumps(python_parts(run))), run)
     assert trajectory == perform(run)[0]
 
 
@@ -132,7 +132,7 @@ def test_what_a_run_raises_is_told_as_in_a_local_process(
     raised: Exception, expected: type[Exception], reason: str
 ) -> None:
     run = request(Stuck(raised))
-    answer = perform_written(json.dumps(write_request(run)), pickle.dumps(given_in(run)))
+    answer = perform_written(json.dumps(write_request(run)), pickle.dumps(python_parts(run)))
     with pytest.raises(expected, match=reason):
         read_answer(answer, run)
 

@@ -311,7 +311,7 @@ def test_a_box_is_mapped_onto_that_of_the_paper() -> None:
 def test_the_configuration_is_that_of_appendix_b(library: Any) -> None:
     for algorithm in variants():
         assert isinstance(algorithm, module.ModularCMAES)
-        settings = module._settings(library, algorithm.configuration, np.zeros(6))
+        settings = module._make_settings(library, algorithm.configuration, np.zeros(6))
         modules, options = settings.modules, library.options
         assert settings.sigma0 == 2
         assert (modules.repelling_restart, modules.threshold_convergence) == (True, False)
@@ -319,7 +319,7 @@ def test_the_configuration_is_that_of_appendix_b(library: Any) -> None:
         assert modules.bound_correction == options.CorrectionMethod.COTN
         assert modules.restart_strategy == options.RestartStrategy.IPOP
         assert modules.center_placement == options.CenterPlacement.UNIFORM
-    kinds = [module._settings(library, a.configuration, np.zeros(6)).modules for a in variants()]  # type: ignore[attr-defined]
+    kinds = [module._make_settings(library, a.configuration, np.zeros(6)).modules for a in variants()]  # type: ignore[attr-defined]
     assert [kind.ssa.name for kind in kinds] == [*STEP_SIZES, *["CSA"] * 7]
     # modcma's own rewriting: the same model, sampled without eigenvectors.
     assert {kind.matrix_adaptation.name for kind in kinds[1:6]} == {"COVARIANCE_NO_EIGV"}
@@ -331,7 +331,7 @@ def test_the_configuration_is_that_of_appendix_b(library: Any) -> None:
 def test_dimensions_in_which_repelling_hangs_are_guarded(library: Any) -> None:
     [algorithm] = plugins().portfolio("modcma:{}")
     for dimension, repels in ((308, True), (309, False)):
-        settings = module._settings(library, algorithm.configuration, np.zeros(dimension))  # type: ignore[attr-defined]
+        settings = module._make_settings(library, algorithm.configuration, np.zeros(dimension))  # type: ignore[attr-defined]
         assert settings.modules.repelling_restart is repels
     # A constant restarts at once, which without the guard never comes back.
     [quick] = plugins().portfolio('modcma:{"matrix_adaptation": "NONE"}')
@@ -401,7 +401,7 @@ class Broken:
 @needs_modcma
 def test_problems_without_a_box_are_refused() -> None:
     algorithm = variants()[0]
-    with pytest.raises(InvalidInputError, match=r"'CSA' runs on boxes .* 'seven' is none"):
+    with pytest.raises(InvalidInputError, match=r"'CSA' needs a box .* 'seven' is not one"):
         algorithm.run(GivenProblem(Identity("seven"), 7), 5, 1)
     for lower, upper in ((-math.inf, 1.0), (1.0, 1.0), (2.0, 1.0), (0.0, math.nan)):
         problem = Box(2)
@@ -419,8 +419,8 @@ def test_problems_without_a_box_are_refused() -> None:
     ("name", "options", "message"),
     [
         ("modcma-ssa", {"colour": 1}, "no option 'colour'. It takes preset, axis, random_search"),
-        ("modcma-ssa", {"preset": "best"}, "preset: expected paper or bounded, got 'best'"),
-        ("modcma-ssa", {"axis": "weeks"}, "axis: expected evaluations or seconds"),
+        ("modcma-ssa", {"preset": "best"}, 'preset: expected "paper" or "bounded", got'),
+        ("modcma-ssa", {"axis": "weeks"}, 'axis: expected "evaluations" or "seconds", got'),
         ("modcma-matrix", {"random_search": "maybe"}, "random_search: expected true or false, got 'maybe'"),
         ("modcma:", {}, "must be JSON"),
         ("modcma:[1]", {}, r"expected an object \{...\} after the colon, got \[1\]"),
@@ -431,12 +431,16 @@ def test_problems_without_a_box_are_refused() -> None:
         ('modcma:{"active": 3}', {}, "active: expected true or false"),
         ('modcma:{"lambda0": 2.5}', {}, "lambda0 must be a whole number of at least 1"),
         ('modcma:{"sigma0": 0}', {}, "sigma0: expected a positive number"),
-        ('modcma:{"cs": -1}', {}, "cs: expected a positive number"),
+        ('modcma:{"cs": -1}', {}, "cs: expected a number of at least 0, got -1"),
         ('modcma:{"cs": "x"}', {}, "cs: expected a finite number"),
         ('modcma:{"mu0": 9, "lambda0": 8}', {}, r"mu0 \(9\) must not exceed lambda0 \(8\)"),
-        ('modcma:{"threshold_convergence": true}', {}, "Say which one with budget"),
-        ('modcma:{"restart_strategy": "BIPOP"}', {}, "Say which one with budget"),
-        ('modcma:{"matrix_adaptation": ["COV", "COVARIANCE"]}', {}, "names must differ"),
+        ('modcma:{"threshold_convergence": true}', {}, "Give one with budget"),
+        ('modcma:{"restart_strategy": "BIPOP"}', {}, "Give one with budget"),
+        (
+            'modcma:{"matrix_adaptation": ["COV", "COVARIANCE"]}',
+            {},
+            "'matrix_adaptation=COVARIANCE' is named more than once",
+        ),
     ],
 )
 def test_options_without_meaning_are_refused(name: str, options: dict[str, object], message: str) -> None:

@@ -211,18 +211,18 @@ class TestPrunerContract:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"alpha": 1.0}, "alpha must be greater than 0.5 and less than 1 but got 1.0."),
-        ({"alpha": 0.5}, "alpha must be greater than 0.5 and less than 1 but got 0.5."),
-        ({"alpha": math.nan}, "alpha must be .* but got nan."),
-        ({"alpha": "0.9"}, "alpha must be .* but got '0.9'."),
-        ({"epsilon": -0.1}, "epsilon must be at least 0 and less than 0.5 but got -0.1."),
-        ({"epsilon": 0.5}, "epsilon must be at least 0 and less than 0.5 but got 0.5."),
-        ({"epsilon": None}, "epsilon must be .* but got None."),
-        ({"min_instances": 0}, "min_instances must be positive but got 0."),
-        ({"min_instances": 2.5}, "min_instances must be a whole number but got 2.5."),
-        ({"max_references": -1}, "max_references must be positive but got -1."),
-        ({"max_references": True}, "max_references must be a whole number but got True."),
-        ({"n_timepoints": 0}, "n_timepoints must be positive but got 0."),
+        ({"alpha": 1.0}, "alpha: expected a number between 0.5 and 1, both excluded, got 1."),
+        ({"alpha": 0.5}, "alpha: expected a number between 0.5 and 1, both excluded, got 0.5."),
+        ({"alpha": math.nan}, "alpha: expected a finite number, got nan."),
+        ({"alpha": "0.9"}, "alpha: expected a finite number, got '0.9'."),
+        ({"epsilon": -0.1}, "epsilon: expected a number from 0 to below 0.5, got -0.1."),
+        ({"epsilon": 0.5}, "epsilon: expected a number from 0 to below 0.5, got 0.5."),
+        ({"epsilon": None}, "epsilon: expected a finite number, got None."),
+        ({"min_instances": 0}, "min_instances must be a whole number of at least 1, got 0."),
+        ({"min_instances": 2.5}, "min_instances must be a whole number of at least 1, got 2.5."),
+        ({"max_references": -1}, "max_references must be a whole number of at least 1, got -1."),
+        ({"max_references": True}, "max_references must be a whole number of at least 1, got True."),
+        ({"n_timepoints": 0}, "n_timepoints must be a whole number of at least 1, got 0."),
     ],
 )
 def test_a_wrong_setting_is_refused_at_once(arguments: dict[str, object], message: str) -> None:
@@ -341,9 +341,9 @@ def test_a_failure_is_a_loss_also_when_maximising() -> None:
 def test_several_objectives_are_refused() -> None:
     study = optuna.create_study(directions=["minimize", "maximize"], pruner=PolarBearPruner())
     frozen = create_trial(values=[1.0, 2.0], intermediate_values={0: 1.0})
-    with pytest.raises(ValueError, match="one objective but got 2 directions"):
+    with pytest.raises(ValueError, match="one objective, got 2"):
         study.pruner.prune(study, frozen)
-    with pytest.raises(ValueError, match="one objective but got 2 directions"):
+    with pytest.raises(ValueError, match="one objective, got 2"):
         study.pruner.estimate(study, frozen)
 
 
@@ -423,11 +423,12 @@ class TestTime:
     @pytest.mark.parametrize(
         ("where", "message"),
         [
-            ({"instance": 0, "time": 3}, "time must be between 0 and 2 but got 3."),
-            ({"instance": 0, "time": -1}, "time must be between 0 and 2 but got -1."),
-            ({"instance": -1}, "instance must be between 0 and 715827882 but got -1."),
-            ({"instance": 2**31}, "instance must be between 0 and 715827882 but got 2147483648."),
-            ({"instance": 0.5}, "instance must be a whole number but got 0.5."),
+            ({"instance": 0, "time": 3}, "time must be a whole number of at most 2, got 3."),
+            ({"instance": 0, "time": -1}, "time must be a whole number of at least 0, got -1."),
+            ({"instance": -1}, "instance must be a whole number of at least 0, got -1."),
+            ({"instance": 2**31}, "instance must be a whole number of at most 715,827,882, got 2147483648."),
+            ({"instance": 715_827_882, "time": 2}, "instance must be a whole number of at most 715,827,881, got"),
+            ({"instance": 0.5}, "instance must be a whole number of at least 0, got 0.5."),
         ],
     )
     def test_a_wrong_place_is_refused(self, where: dict[str, int], message: str) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import importlib
 import multiprocessing
+import re
 import subprocess
 import sys
 import time
@@ -342,13 +344,26 @@ def test_threads_share_a_race() -> None:
     assert race_result(study).pareto_set == ("good",)
 
 
+# Private names
+
+
+def test_one_module_alone_uses_private_names_of_optuna(root: Path) -> None:
+    private = re.compile(r"\._(storage|study_id|trial_id|contains|suggest)\b")
+    users = [path.name for path in root.glob("[ai]*/optuna_*/*.py") if private.search(path.read_text())]
+    assert users == ["study_storage.py"]
+
+
 # Mistakes
 
 
-def test_without_optuna_the_sampler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("module", ["", ".rules", ".sampler", ".result", ".study_view"])
+def test_without_optuna_the_sampler_says_what_to_install(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = "polarbear_plugins.integrations.optuna_sampler"
+    for name in [name for name in sys.modules if name.startswith(package)]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(MissingExtraError, match=r"PolarBearSampler needs 'optuna'.*polarbear-plugins\[optuna\]"):
-        PolarBearSampler()
+        importlib.import_module(package + module)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +373,7 @@ def test_without_optuna_the_sampler_says_what_to_install(monkeypatch: pytest.Mon
         ({"candidates": 3}, "expected a list of parameters"),
         ({"candidates": [{"x": 1}, 3]}, "'1' must be parameters by name"),
         ({"candidates": [{"x": 1}, {"x": [1]}]}, "x must be a number"),
-        ({"candidates": [{"x": 1}, {"instance": 1}]}, "has an 'instance'"),
+        ({"candidates": [{"x": 1}, {"instance": 1}]}, "has a value for 'instance'. The race chooses the instance"),
         ({"base": "tpe"}, "base: expected a sampler"),
         ({"n_candidates": 1}, "n_candidates"),
         ({"timepoints": [3, 1]}, "timepoints"),
@@ -401,10 +416,10 @@ def test_there_is_no_result_without_a_race() -> None:
     with pytest.raises(InvalidInputError, match="There is no race in the study"):
         race_result(optuna.create_study())
     study = create()
-    with pytest.raises(InvalidInputError, match="no two candidates"):
+    with pytest.raises(InvalidInputError, match="has 0 candidates with finished trials; expected two"):
         race_result(study)
     study.optimize(objective, n_trials=1)
-    with pytest.raises(InvalidInputError, match="no two candidates"):
+    with pytest.raises(InvalidInputError, match="has 1 candidates with finished trials; expected two"):
         race_result(study)
     study.optimize(objective, n_trials=3)
     assert race_result(study).stopped == "interrupted"

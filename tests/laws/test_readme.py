@@ -113,6 +113,14 @@ def test_the_links_lead_somewhere(root: Path, page: str) -> None:
                 assert anchor in _anchors(path), f"{page} links to {target}#{anchor}"
 
 
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_the_scripts_and_pages_that_are_named_exist(root: Path, page: str) -> None:
+    folders = "benchmarks|docs|examples|tests|tools|yardsticks"
+    named = re.findall(rf"(?<![\w./-])(?:{folders})/[\w/]+\.(?:py|md|csv|json|npz|toml)\b", (root / page).read_text())
+    missing = {name for name in named if not (root / name).exists()}
+    assert not missing, f"{page} names {sorted(missing)}"
+
+
 def test_the_extras_in_the_readme_are_those_of_the_package(root: Path) -> None:
     extras = set(tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"])
     named = set(re.findall(r"^\| `(\w+)` \|", (root / "README.md").read_text(), flags=re.MULTILINE))

@@ -100,7 +100,7 @@ def test_the_minimum_environments_take_the_lowest_versions_of_what_they_install(
 
 
 def test_the_page_has_the_lower_bounds_of_the_package_and_newer_versions_that_were_tested(root: Path) -> None:
-    page = (root / "docs" / "reliability" / "versions.md").read_text()
+    page = (root / "docs" / "evidence" / "reliability_tests.md").read_text()
     expected = [tuple(row.split(" | ")[:2]) for row in versions.table(root)[2:]]
     rows = re.findall(r"^(\| [\w.-]+) \| (\d.*?\)) \| ([\d.]+) \|$", page, flags=re.MULTILINE)
     assert [(name, minimum) for name, minimum, _ in rows] == expected
@@ -109,7 +109,7 @@ def test_the_page_has_the_lower_bounds_of_the_package_and_newer_versions_that_we
 
 
 def test_the_page_names_the_environments_that_tox_has(root: Path) -> None:
-    page = (root / "docs" / "reliability" / "versions.md").read_text()
+    page = (root / "docs" / "evidence" / "reliability_tests.md").read_text()
     named = set(re.findall(r"tox -e ([\w-]+)", page))
     own = {section.partition(":")[2] for section in _tox(root).sections() if ":" in section}
     assert {"minimum", "minimum-core", "newest", "audit"} <= named

@@ -557,5 +557,5 @@ def test_the_gallery_is_drawn(root: Path, tmp_path: Path) -> None:
     pictures = list((root / "docs" / "figures").glob("*.png"))
     assert {path.stem for path in pictures} <= made
     assert all(path.stat().st_size < 60_000 for path in pictures)
-    page = (root / "docs" / "figures.md").read_text()
-    assert all(f"(figures/{path.name})" in page for path in pictures)
+    page = (root / "docs" / "guide" / "report.md").read_text()
+    assert all(f"(../figures/{path.name})" in page for path in pictures)

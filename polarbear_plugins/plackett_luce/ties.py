@@ -178,7 +178,7 @@ def _log_sum_exp(values: FloatArray) -> FloatArray:
 def _places(block: ArrayLike, rest: ArrayLike, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     given = np.asarray(block), np.asarray(rest)
     if any(places.ndim != 1 or (places.size and places.dtype.kind not in "iu") for places in given):
-        raise InvalidInputError("A tie: block and rest must be lists of whole numbers, the places of algorithms.")
+        raise InvalidInputError("A tie: block and rest must be lists of places, which are whole numbers.")
     tied, worse = (places.astype(np.intp) for places in given)
     if not tied.size:
         raise InvalidInputError("A tie: the block must have at least one algorithm, got none.")

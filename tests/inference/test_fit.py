@@ -663,7 +663,7 @@ def test_a_prior_that_the_native_engine_cannot_handle_is_refused() -> None:
     class Named:
         name = "only a name"
 
-    with pytest.raises(InvalidInputError, match="The native engine does not know priors such as"):
+    with pytest.raises(InvalidInputError, match="The native engine does not support the prior"):
         fit(random_table(3, 1, 2), Named())
 
 

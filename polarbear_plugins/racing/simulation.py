@@ -135,7 +135,7 @@ class _Thresholds:
 
     @classmethod
     def of(cls, settings: RaceSettings) -> _Thresholds:
-        # For alpha = 1 nothing would ever be sure; the forecast is for what 4,000 draws can resolve.
+        # With alpha = 1 nothing would ever be settled; the forecast is for what 4,000 draws can resolve.
         alpha = min(settings.alpha, 1 - 1 / 4000)
         return cls(alpha, NormalDist().inv_cdf(alpha), margin_of(settings.epsilon))
 
@@ -196,7 +196,7 @@ class Simulations:
         worth = known.unit / _variance(np.maximum(runs.sum(axis=2), 2.0))
         added = (count[:, None] * worth)[:, :, None] * pairs.both(runs)
         self._added[going] += added
-        # What n instances estimate is off the truth by a variance that falls with n; these are its sums.
+        # The variance of an estimate falls with the number of instances; these are the sums of its errors.
         self._noise[going] += np.sqrt(added * known.rankings) * known.deviations.sample(going.size, self._rng)
         truth, total = self._truth[going], known.rankings + self._added[going]
         mean = truth + (known.rankings * (known.mean - truth) + self._noise[going]) / total

@@ -1,4 +1,4 @@
-"""What a race is made of: its state between two steps, the record of a round, orders for runs."""
+"""State of a race between two steps, records of its rounds, orders for runs."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ class Round:
     Attributes
     ----------
     batch
-        Instances that the round aimed at.
+        Number of instances that the round aimed at.
     instances, cost
-        How many instances were drawn and how much was spent, up to the end of this round.
+        Number of instances drawn, and cost, up to the end of this round.
     resolved
-        Pairs that were settled in this round, eliminations not counted.
+        Pairs settled in this round, without those settled by an elimination.
     resolved_share
         Share of all pairs that are settled.
     rivals
-        For each algorithm that was in the race: its strongest rival, and the probability that this one dominates it.
+        For each algorithm in the race: its strongest rival, and the probability that the rival dominates it.
     good
         Whether the posterior was good enough to decide on.
     next_batch
-        Instances that the next round aims at.
+        Number of instances that the next round aims at.
     newcomers
         Algorithms that entered late and have not caught up yet.
     """
@@ -106,7 +106,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One run: which algorithm, on the instance at which place, until which timepoint."""
+    """One run: the algorithm, the place of the instance, and the timepoint to run until."""
 
     algorithm: str
     instance: int
@@ -122,7 +122,7 @@ class Plan:
 
     @property
     def cost(self) -> float:
-        """What the runs cost in units of the time axis."""
+        """Cost of the runs in units of the time axis."""
         return sum(order.until for order in self.orders)
 
 
@@ -155,7 +155,7 @@ class RaceState:
 
     @property
     def timepoints(self) -> FloatArray:
-        """The grid."""
+        """The timepoints."""
         return self.table.timepoints
 
     @property
@@ -171,18 +171,18 @@ class RaceState:
 
     @property
     def resolved_share(self) -> float:
-        """Share of the pairs that are settled at every timepoint; pairs of eliminated algorithms are."""
+        """Share of the pairs that are settled at every timepoint; those of eliminated algorithms count as settled."""
         pairs = np.triu_indices(len(self.algorithms), 1)
         return float(np.asarray(self.resolved.all(axis=0))[pairs].mean())
 
     @property
     def full_cost(self) -> float:
-        """What it costs to run every algorithm until the last timepoint on as many instances."""
+        """Cost of running every algorithm until the last timepoint on as many instances."""
         return float(len(self.table) * len(self.algorithms) * self.timepoints[-1])
 
 
 def start_race(algorithms: Iterable[str], timepoints: ArrayLike, settings: RaceSettings) -> RaceState:
-    """State in which nothing has run yet."""
+    """State of a race before its first run."""
     table = RankingTable(tuple(algorithms), timepoints)
     n = len(table.algorithms)
     resolved = np.broadcast_to(np.eye(n, dtype=bool), (table.timepoints.size, n, n))
@@ -215,9 +215,9 @@ def _check_fields_known(data: Mapping[str, Any], kind: type[Any]) -> None:
 
 
 def check_about(about: object) -> None:
-    """Refuse what does not tell where a race came from.
+    """Refuse a description of the origin of a race that no race writes.
 
-    :raises ValueError: something is of another kind than a race writes.
+    :raises ValueError: a part of it has the wrong type.
     """
     if not isinstance(about, dict):
         raise ValueError(f"about: expected an object, got {short(about)}")
@@ -229,7 +229,7 @@ def check_about(about: object) -> None:
                 raise ValueError(f"about: expected name and options of the {what}, got {short(source)}")
     for what, kind in (("sources", list), ("options", dict)):
         if not isinstance(about.get(what), kind | None):
-            raise ValueError(f"about: expected other {what}, got {short(about[what])}")
+            raise ValueError(f"about: expected {what} as a {kind.__name__}, got {short(about[what])}")
 
 
 def check_rounds(rounds: Sequence[Round], algorithms: Sequence[str]) -> None:

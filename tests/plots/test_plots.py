@@ -354,10 +354,10 @@ def test_dominance_ends_in_crosses_and_diamonds(raced: RaceResult) -> None:
 
 def test_the_scale_opens_up_above_nine_tenths() -> None:
     p = np.array([0.0, 0.3, 0.9, 0.99, 0.999, 0.9999])
-    height = rounds._opened(p)
+    height = rounds._to_height(p)
     assert np.allclose(np.diff(height)[-3:], height[3] - height[2])
     assert height[3] - height[2] > 3 * (height[1] - height[0]) * 0.09 / 0.3
-    assert np.allclose(rounds._closed(height), p)
+    assert np.allclose(rounds._to_probability(height), p)
 
 
 def a_round(number: int, inside: str, out: str = "", settled: str = "") -> Round:
@@ -502,7 +502,7 @@ def test_bad_input_is_refused(result: RaceResult) -> None:
         (lambda: plot_ratings(posterior, algorithms=[]), "at least one"),
         (lambda: plot_ratings(posterior, eliminated="CSA"), "expected names"),
         (lambda: plot_ratings(posterior, level=1.0), "level"),
-        (lambda: plot_ratings(posterior, colour={**colours(NAMES), "CSA": "no colour"}), "is no colour"),
+        (lambda: plot_ratings(posterior, colour={**colours(NAMES), "CSA": "no colour"}), "is not a colour"),
         (lambda: plot_ratings(posterior, colour="red"), "expected a colour for each"),
         (lambda: plot_values(posterior, preference="never"), "preference"),
         (lambda: plot_timeline(posterior, among=["nobody"]), "among"),

@@ -1,13 +1,26 @@
-"""Commands of polarbear in tests; pyproject.toml puts this folder on the path."""
+"""Commands and examples of polarbear in tests; pyproject.toml puts this folder on the path."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner, Result
 
 from polarbear_plugins.cli import main
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def run_example(name: str, *arguments: object) -> str:
+    """What an example prints; a warning is an error, and nothing may go to stderr."""
+    command = [sys.executable, "-W", "error", EXAMPLES / name, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
 class Command:

@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,17 +13,33 @@ from types import ModuleType
 import hypothesis
 import numpy as np
 import pytest
+from builders import synthetic_race
 
 import polarbear_plugins
+from polarbear_plugins import RaceResult
 from polarbear_plugins.plugins.manager import installed_plugins
 
-# The same examples every time: a failure can be repeated, and the suite does not fail by chance.  Where the suite runs
-# a second time, tox asks for fewer of them.
-EXAMPLES = int(os.environ.get("POLARBEAR_EXAMPLES", "100"))
-hypothesis.settings.register_profile("polarbear", derandomize=True, deadline=None, max_examples=EXAMPLES)
-hypothesis.settings.load_profile("polarbear")
-
 ROOT = Path(__file__).parent.parent
+LONGEST = ["test_pymc_engines", "test_dask_executor", "test_case_studies", "test_plots", "test_optuna_storages"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # The same examples every time: a failure can be repeated, and the suite does not fail by chance.  The quick half
+    # has fewer of them.
+    quick = "not slow" in config.option.markexpr
+    examples = int(os.environ.get("POLARBEAR_EXAMPLES", "20" if quick else "100"))
+    hypothesis.settings.register_profile("polarbear", derandomize=True, deadline=None, max_examples=examples)
+    hypothesis.settings.load_profile("polarbear")
+    # Under nohup ctrl-C is ignored, and processes that tests start and interrupt would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores, since many tests wait for processes of their own."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + 1
 
 
 def pytest_report_header() -> str:
@@ -30,8 +47,8 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the file that takes longest, so that no process is left alone with it at the end."""
-    items.sort(key=lambda item: item.path.name != "test_pymc_engines.py")
+    """Begin with the files that take longest, so that no process is left alone with one at the end."""
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +79,18 @@ def worker_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[C
     yield make
     for name in made:
         sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="session")
+def raced() -> RaceResult:
+    """The result of a short race of synthetic algorithms, which leaves pairs open."""
+    return synthetic_race()
+
+
+@pytest.fixture
+def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have reports without figures, which take a second to draw, where nothing depends on them."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
 
 
 @pytest.fixture

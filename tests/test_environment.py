@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import table_of
 
-from polarbear_plugins import RaceResult, RaceSettings, RankingTable, analyze, race, resume
+from polarbear_plugins import RaceResult, RaceSettings, analyze, race, resume
 from polarbear_plugins.environment import installed_versions, versions_text
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.report.sections import repeat
@@ -53,7 +54,7 @@ def test_a_race_an_analysis_and_a_journal_tell_their_versions(tmp_path: Path) ->
     result = raced(journal=journal)
     assert result.about["versions"] == installed_versions()
     assert load_result(journal).to_json() == result.to_json()
-    table = RankingTable.from_values([[[1.0, 2.0]]] * 5, algorithms=["a", "b"], timepoints=[10])
+    table = table_of([[[1.0, 2.0]]] * 5, timepoints=[10])
     analyzed = analyze(table, SETTINGS, {"sources": ["runs.csv"]})
     assert analyzed.to_dict()["about"] == {
         "version": version("polarbear-plugins"),

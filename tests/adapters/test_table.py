@@ -655,6 +655,7 @@ def test_damaged_text_gives_trajectories_or_an_error_that_the_user_can_mend(
     assert_trajectories_or_refused(write(tmp_path_factory.getbasetemp() / "fuzz.csv", content))
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.data())
 def test_a_damaged_parquet_file_gives_trajectories_or_an_error_that_the_user_can_mend(

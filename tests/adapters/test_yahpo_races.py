@@ -379,6 +379,7 @@ def test_a_configuration_for_a_benchmark_set_is_checked_and_cleaned(tiny_yahpo: 
 # --- the example
 
 
+@pytest.mark.slow
 def test_the_example_ends_in_a_pareto_set(root: Path) -> None:
     pytest.importorskip("onnx")
     done = subprocess.run(

@@ -255,6 +255,7 @@ def test_a_warning_is_a_note_beside_the_result(tmp_path: Path) -> None:
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_in_a_process_of_its_own_a_mistake_is_one_line_without_a_traceback(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-c", "from polarbear_plugins.cli import main; main()", "analyze", "absent.csv"],

@@ -56,6 +56,7 @@ def test_every_portfolio_and_suite_that_plugins_name_is_known_to_them() -> None:
             assert line is None or names_in(line), f"{plugin.name} names no {kind}"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BASH is None, reason="needs bash")
 def test_bash_completes_as_documented(root: Path, tmp_path: Path) -> None:
     page = (root / "docs" / "reference" / "commands.md").read_text()

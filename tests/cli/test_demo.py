@@ -6,17 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from command_line import Command
 
-from polarbear_plugins.cli import main
 from polarbear_plugins.journal.replay import load_result
 
 demo_module = importlib.import_module("polarbear_plugins.cli.demo")
 REAL = all(importlib.util.find_spec(name) for name in ("ioh", "modcma"))
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ("demo", "--workers", "0", *arguments), catch_exceptions=False)
+run = Command("demo", "--workers", "0").run
 
 
 @pytest.fixture
@@ -30,6 +26,7 @@ def without_ioh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo_module, "find_spec", lambda _: None)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_ioh")
 def test_without_ioh_a_synthetic_race_says_what_it_is_and_how_to_get_the_real_one(in_a_folder: Path) -> None:
     result = run("--journal", "demo.db")
@@ -45,7 +42,8 @@ def test_without_ioh_a_synthetic_race_says_what_it_is_and_how_to_get_the_real_on
     assert len(found.pareto_set) > 1
 
 
-@pytest.mark.usefixtures("without_ioh")
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_ioh", "without_figures")
 def test_json_is_the_result_and_the_place_of_the_report(in_a_folder: Path) -> None:
     data = json.loads(run("--json", "-o", "page.html").stdout)
     assert (data["report"], data["real"], data["settings"]["seed"]) == ("page.html", False, 1)
@@ -61,6 +59,7 @@ def test_a_foreign_file_stops_the_demo_before_anything_runs(in_a_folder: Path) -
     assert (in_a_folder / "demo-report.html").read_text() == "mine"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL, reason="needs the extra ioh")
 def test_the_real_race_is_one_of_cma_es_variants(in_a_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo_module, "_MOST_EVALUATIONS", 120_000.0)  # the first round; all of it takes half a minute

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from command_line import Command
+from command_line import Command, run_example
 
 from polarbear_plugins.adapters.bayesmark import read_database
 from polarbear_plugins.measures.scores import score_studies
@@ -166,13 +164,11 @@ def test_the_sample_shows_its_published_leaderboard(shared: Path) -> None:
     assert "4 of 120 studies have a log" in text
 
 
-def test_the_example_makes_up_a_database_or_reads_one(write_study: WriteStudy, root: Path) -> None:
-    command = [sys.executable, "-W", "error", str(root / "examples" / "bayesmark_leaderboard.py"), "--quick"]
-    made_up = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
+@pytest.mark.slow
+def test_the_example_makes_up_a_database_or_reads_one(write_study: WriteStudy) -> None:
+    made_up = run_example("bayesmark_leaderboard.py", "--quick")
     assert "steady_0.1_example scores above daring_0.1_example" in made_up
     assert "but daring_0.1_example has the higher rating" in made_up
-    read = subprocess.run(
-        [*command, write(write_study)], capture_output=True, text=True, timeout=300, check=True
-    ).stdout
+    read = run_example("bayesmark_leaderboard.py", "--quick", write(write_study))
     assert read.splitlines()[1].startswith("TPE_1.0_abc")
     assert "made-up" not in read

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import Command
+from command_line import Command, run_example
 
 from polarbear_plugins import RaceSettings, Trajectory, race, read_trajectories
 from polarbear_plugins.measures.ecdf_and_aocc import ecdf, mean_area_over_curve
@@ -130,8 +128,8 @@ def test_bad_input_is_one_line(source: str, tmp_path: Path) -> None:
     assert fail(str(empty))
 
 
-def test_the_example_shows_who_is_best_early(root: Path) -> None:
-    command = [sys.executable, "-W", "error", str(root / "examples" / "compare_with_aocc.py"), "--quick"]
-    text = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
+@pytest.mark.slow
+def test_the_example_shows_who_is_best_early() -> None:
+    text = run_example("compare_with_aocc.py", "--quick")
     assert "the budget decides" in text
     assert "Anytime Pareto set: " in text

@@ -80,7 +80,7 @@ def test_a_settled_race_needs_no_more(tmp_path: Path) -> None:
         ([], "Give --effect or --instances"),
         (["--power", "0.9"], "Give --effect or --instances"),
         (["--effect", "0"], "no number of instances tells an effect of 0 from none"),
-        (["--effect", "0.5", "--power", "1"], "No finite number of instances is sure"),
+        (["--effect", "0.5", "--power", "1"], "power: expected a number between 0 and 1, both excluded, got 1"),
         (["--effect", "0.5", "--alpha", "0"], "alpha: expected a number"),
         (["--effect", "nan"], "effect: expected a finite number"),
         (["--effect", "0.5", "--instances", "9", "--power", "0.8"], "leave out the one to compute"),

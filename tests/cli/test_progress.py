@@ -42,6 +42,7 @@ def test_the_leaderboard_is_shown_if_the_posterior_is_stopped(shared: Path, monk
     assert "PySOT" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_a_slow_engine_is_told_at_a_terminal_and_ended_by_ctrl_c(root: Path, tmp_path: Path) -> None:
     """An engine that takes for ever, in a process of its own with a terminal for standard error."""

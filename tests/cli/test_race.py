@@ -1,37 +1,19 @@
 from __future__ import annotations
 
-import json
 import os
 import pty
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from command_line import Command
 
 from polarbear_plugins import RaceResult
-from polarbear_plugins.cli import main
 
 SHORT = ("race", "synthetic", "synthetic", "--budget", "5", "--seed", "1", "--workers", "0", "--draws", "500")
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments, catch_exceptions=False)
-
-
-def data(*arguments: str) -> dict[str, Any]:
-    result = run(*arguments, "--json")
-    assert (result.exit_code, result.stderr) == (0, "")
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
-
-
-def failure(*arguments: str) -> str:
-    result = run(*arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
-    return result.stderr
+POLARBEAR = Command()
+run, data, failure = POLARBEAR.run, POLARBEAR.data, POLARBEAR.fail
 
 
 def test_a_race_ends_in_a_table_and_a_conclusion_and_is_quiet_meanwhile() -> None:
@@ -122,6 +104,7 @@ def test_a_mistake_is_one_line(arguments: tuple[str, ...], message: str) -> None
     assert text.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_progress_is_shown_at_a_terminal() -> None:
     terminal, inside = pty.openpty()
     command = [sys.executable, "-m", "polarbear_plugins.cli", *SHORT, "--max-rounds", "2"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from command_line import Command
 from rich.console import Console
 
 from polarbear_plugins import RaceResult
@@ -22,16 +22,8 @@ from polarbear_plugins.report.commands import how_to_repeat
 from polarbear_plugins.report.words import conclusion
 
 SHORT = ("race", "synthetic", "synthetic", "--budget", "5", "--seed", "1", "--workers", "0", "--draws", "500")
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments, catch_exceptions=False)
-
-
-def succeed(*arguments: str) -> str:
-    result = run(*arguments)
-    assert (result.exit_code, result.stderr) == (0, "")
-    return result.stdout
+POLARBEAR = Command()
+run, succeed = POLARBEAR.run, POLARBEAR.succeed
 
 
 @pytest.fixture
@@ -51,6 +43,7 @@ def test_a_report_of_a_journal_is_written_and_its_conclusion_printed(journal: Pa
     assert "<h1>My race</h1>" in page.read_text()
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_saved_result_gives_the_report_of_its_journal_and_stands_beside_it(journal: Path, tmp_path: Path) -> None:
     result = load_result(journal)
     result.save(tmp_path / "result.npz")
@@ -103,6 +96,7 @@ def test_the_command_in_the_report_gives_the_same_result_again(root: Path, tmp_p
     assert RaceResult.load(again).to_dict() == result.to_dict()
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_foreign_file_is_kept_and_the_error_is_one_line(journal: Path, tmp_path: Path) -> None:
     page = tmp_path / "mine.html"
     page.write_text("mine")

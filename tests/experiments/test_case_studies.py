@@ -27,15 +27,16 @@ def run(root: Path, name: str, *options: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_case_study_2_ends_in_a_pareto_set_and_goes_on_from_its_journal(root: Path, tmp_path: Path) -> None:
     journal = tmp_path / "race.db"
     page = tmp_path / "race.html"
-    options = ("--budget", "200", "--timepoints", "5", "--journal", str(journal), "--report", str(page))
+    options = ("--budget", "200", "--timepoints", "5", "--journal", str(journal))
     first = run(root, "race_cmaes_ma_bbob.py", *options)
     assert "Pareto set " in first
     assert "after 1 rounds (max_rounds), 8 instances, 100% of the evaluations" in first
     assert "AOCC: " in first
-    again = run(root, "race_cmaes_ma_bbob.py", *options, "--max-rounds", "2")
+    again = run(root, "race_cmaes_ma_bbob.py", *options, "--max-rounds", "2", "--report", str(page))
     assert "round 1:" not in again
     assert "after 2 rounds" in again
     written = page.read_text()
@@ -44,6 +45,7 @@ def test_case_study_2_ends_in_a_pareto_set_and_goes_on_from_its_journal(root: Pa
         assert "<svg" in written
 
 
+@pytest.mark.slow
 def test_case_study_3_races_against_the_clock(root: Path) -> None:
     text = run(root, "race_cmaes_gp_bbob.py", "--budget", "0.05", "--dimension", "3", "--timepoints", "4")
     assert "Pareto set " in text

@@ -169,6 +169,7 @@ def test_fifty_algorithms(prior: str, tmp_path: Path) -> None:
         check_files(table, prior, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", PRIORS)
 def test_five_hundred_timepoints(prior: str) -> None:
     check(fitted(table_of(np.linspace(0, 1, 3) - noise(6, 500, 3)), prior))

@@ -94,6 +94,7 @@ def test_ctrl_c_again_while_workers_are_ended_loses_nothing(
     same(resume(path, workers=0), in_peace)
 
 
+@pytest.mark.slow
 def test_ctrl_c_again_while_the_demo_writes_its_report_leaves_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +180,7 @@ def test_a_plugin_that_fails_hides_nothing_from_the_others() -> None:
     assert (len(told), told.count(failed)) == (4, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs echo")
 def test_only_the_result_goes_to_standard_output(tmp_path: Path) -> None:
     (tmp_path / "noisy.py").write_text(PLUGIN)

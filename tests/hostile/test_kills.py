@@ -147,6 +147,7 @@ def same(one: RaceResult, other: RaceResult) -> None:
     np.testing.assert_array_equal(one.posterior.log_ratings, other.posterior.log_ratings)
 
 
+@pytest.mark.slow
 def test_a_race_that_is_killed_stopped_and_watched_again_and_again_ends_as_one_in_peace(
     in_peace: RaceResult, tmp_path: Path
 ) -> None:
@@ -197,6 +198,7 @@ def is_empty(path: Path) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_race_killed_while_it_begins_its_journal_begins_again(in_peace: RaceResult, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", KILLED_IN_CREATE, tmp_path, "40"], check=True)
     paths = [tmp_path / f"{moment}.db" for moment in range(40)]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from builders import table_of
 
 from polarbear_plugins import RankingTable, fit
 from polarbear_plugins.inference.dependence import balanced_weights, score_correlation
@@ -11,12 +12,6 @@ from polarbear_plugins.priors import BSpline, GaussianProcess, RandomWalk
 
 ALGORITHMS = ["a", "b", "c", "d"]
 STRENGTHS = np.array([0.8, 0.2, -0.3, -0.7])
-
-
-def table_of(values: np.ndarray) -> RankingTable:
-    return RankingTable.from_values(
-        values, algorithms=ALGORITHMS[: values.shape[2]], timepoints=np.arange(1, values.shape[1] + 1)
-    )
 
 
 def independent_runs(instances: int = 40, timepoints: int = 12, seed: int = 0) -> RankingTable:

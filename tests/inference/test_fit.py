@@ -3,13 +3,13 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from builders import table_of, wins_table
 from scipy.special import betaln, expit, logsumexp
 from scipy.stats import beta, chisquare
 
@@ -31,27 +31,10 @@ TEMPORAL = ["gp", "sparse-gp", "hsgp", "random-walk", "bspline"]
 NAMES = [f"a{i}" for i in range(100)]
 
 
-def table_of(values: Any, **options: Any) -> RankingTable:
-    """Table of ``values[instance, timepoint, algorithm]``, smaller is better."""
-    array = np.asarray(values, dtype=float)
-    return RankingTable.from_values(
-        array, algorithms=NAMES[: array.shape[2]], timepoints=np.arange(1, array.shape[1] + 1), **options
-    )
-
-
 def random_table(instances: int, timepoints: int, n: int, seed: int = 0) -> RankingTable:
     """Rankings of algorithms of which the first ones are somewhat better."""
     noise = np.random.default_rng([seed, instances, timepoints, n]).gumbel(size=(instances, timepoints, n))
     return table_of(np.linspace(0, 1, n) - noise)
-
-
-def wins_table(wins: Sequence[int], instances: int) -> RankingTable:
-    """Two algorithms; at each timepoint, how often the first one wins."""
-    values = np.ones((instances, len(wins), 2))
-    values[..., 1] = 0.0
-    for t, count in enumerate(wins):
-        values[:count, t] = [0.0, 1.0]
-    return table_of(values)
 
 
 def fitted(table: RankingTable, prior: str = "dirichlet", **options: Any) -> Posterior:
@@ -223,6 +206,7 @@ def place_of(truth: float, draws: np.ndarray) -> int:
     return int(np.count_nonzero(draws[:: len(draws) // 99][:99] < truth))
 
 
+@pytest.mark.slow
 def test_a_truth_drawn_from_the_dirichlet_prior_is_anywhere_among_the_draws() -> None:
     rng = np.random.default_rng(1)
     places = []
@@ -234,6 +218,7 @@ def test_a_truth_drawn_from_the_dirichlet_prior_is_anywhere_among_the_draws() ->
     assert chisquare(counts).pvalue > 0.001
 
 
+@pytest.mark.slow
 def test_a_truth_drawn_from_the_bspline_prior_is_anywhere_among_the_draws() -> None:
     rng, prior, timepoints = np.random.default_rng(2), BSpline(), 6
     places: list[list[int]] = []

@@ -170,6 +170,7 @@ def test_draws_are_converted_as_the_model_does(case: Any) -> None:
     assert all(np.array_equal(hyperparameters[name], expected[name]) for name in expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["pymc", "nutpie"])
 def test_nuts_finds_the_beta_posterior_of_two_algorithms(sampler: Any) -> None:
     pytest.importorskip(sampler)
@@ -202,6 +203,7 @@ def log_likelihoods(ranks: np.ndarray, utilities: np.ndarray) -> np.ndarray:
     return value
 
 
+@pytest.mark.slow
 def test_nuts_agrees_with_weighted_draws_from_the_prior() -> None:
     rng, count = np.random.default_rng(1), 40_000
     prior, ranks = RandomWalk(), random_ranks(5, 3, 3)
@@ -227,6 +229,7 @@ def test_nuts_agrees_with_weighted_draws_from_the_prior() -> None:
     assert done.hyperparameters["log_scale"].mean() == pytest.approx(centre, abs=4 * error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "name"),
     [
@@ -258,6 +261,7 @@ def test_an_engine_gives_as_many_draws_as_asked_for_and_the_same_for_the_same_se
         assert done.diagnostics.k_hat <= 0.7 or not done.diagnostics.good
 
 
+@pytest.mark.slow
 def test_laplace_has_the_covariance_of_the_curvature_at_the_mode() -> None:
     task = small_task(Dirichlet(alpha=0.7), draws=20_000)
     with quickly_compiled():
@@ -271,6 +275,7 @@ def test_laplace_has_the_covariance_of_the_curvature_at_the_mode() -> None:
         np.testing.assert_allclose(np.cov(utilities[:, t].T), covariance, rtol=0.06, atol=0.004)
 
 
+@pytest.mark.slow
 def test_an_approximation_is_good_where_the_posterior_is_normal_and_not_elsewhere() -> None:
     with quickly_compiled():
         many = laplace(make_task(Dirichlet(), random_ranks(2000, 3, 3), draws=1000)).diagnostics
@@ -283,6 +288,7 @@ def test_an_approximation_is_good_where_the_posterior_is_normal_and_not_elsewher
     assert f"Pareto k {few.k_hat:.2f}, above 0.7" in few.problems[0]
 
 
+@pytest.mark.slow
 def test_an_approximation_that_has_hardly_begun_is_not_good() -> None:
     with quickly_compiled():
         diagnostics = PYMC_ENGINES["advi"](small_task(Dirichlet(), 1000), iterations=10).diagnostics
@@ -339,6 +345,7 @@ class FixedLine:
         return 0.0
 
 
+@pytest.mark.slow
 def test_a_prior_of_ones_own_works() -> None:
     task = small_task(Line())
     model = build_model(task)
@@ -353,6 +360,7 @@ def test_a_prior_of_ones_own_works() -> None:
     assert np.abs(np.diff(done.utilities, n=2, axis=1)).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_a_prior_without_hyperparameters_works() -> None:
     with quickly_compiled():
         done = laplace(small_task(FixedLine(), draws=1000))
@@ -403,6 +411,7 @@ def test_nuts_refuses_options_without_meaning(options: dict[str, Any], message: 
         nuts(small_task(Dirichlet()), **options)
 
 
+@pytest.mark.slow
 def test_nuts_says_nothing_and_leaves_the_logger_alone(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -429,6 +438,7 @@ def test_missing_pymc_extras_says_how_to_install_it(engine: str, monkeypatch: py
         PYMC_ENGINES[engine](small_task(Dirichlet()))
 
 
+@pytest.mark.slow
 def test_nuts_does_without_nutpie_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nutpie", None)
     done = nuts(small_task(Dirichlet()), **SHORT["nuts"] | {"sampler": "auto"})

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from builders import table_of
 
-from polarbear_plugins import RankingTable
 from polarbear_plugins.inference.fitting import scaled_time
 from polarbear_plugins.inference.native import precision
 from polarbear_plugins.inference.native.temporal import GridPoint, Modes
@@ -32,7 +32,7 @@ PRIORS = {"random-walk": RandomWalk(), "bspline": BSpline(basis=70), "autoregres
 def modes(prior: TemporalPrior, timepoints: int = 90) -> Modes:
     values = np.random.default_rng(1).normal(size=(12, timepoints, 4)) + np.linspace(0, 1, 4)
     values[:, : timepoints // 3] -= np.linspace(0, 2, 4)
-    table = RankingTable.from_values(values, algorithms=list("abcd"), timepoints=np.arange(1, timepoints + 1))
+    table = table_of(values)
     task = Task(
         statistics=statistics_of(table.ranks, table.weights),
         time=scaled_time(table.timepoints),
@@ -43,6 +43,7 @@ def modes(prior: TemporalPrior, timepoints: int = 90) -> Modes:
     return Modes(task)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phi", [-4.0, -1.0, 0.0, 2.0])
 @pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 def test_parts_give_the_posterior_of_the_whole(
@@ -71,6 +72,7 @@ def test_the_way_back_is_the_transposed_map(prior: TemporalPrior) -> None:
     np.testing.assert_allclose(whitener.back(pull), pull.reshape(3, -1) @ step.T, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", [*PRIORS.values(), GaussianProcess()], ids=[*PRIORS, "gp"])
 def test_where_a_search_begins_does_not_matter(prior: TemporalPrior) -> None:
     start = np.asarray(prior.start, dtype=np.float64)

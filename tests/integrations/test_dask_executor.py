@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import assert_same_result
 from command_line import Command
 
 from polarbear_plugins import RaceResult, RaceSettings, race, resume
@@ -120,7 +121,7 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while time.monotonic() < deadline:
             if self.file.exists() and self.file.read_text().endswith("}"):
                 return str(json.loads(self.file.read_text())["address"])
@@ -129,7 +130,7 @@ class Cluster:
 
     def add(self, *path: Path) -> subprocess.Popen[bytes]:
         """Start a worker, which finds modules in ``path`` before any other."""
-        arguments = ("--no-nanny", "--nthreads", "1", "--death-timeout", "60")
+        arguments = ("--no-nanny", "--nthreads", "1", "--death-timeout", "300")
         worker = self._process("dask_worker", *arguments, path=path)
         self.workers.append(worker)
         if path:
@@ -145,7 +146,7 @@ class Cluster:
         for _ in range(count - len(self.workers)):
             self.add()
         with distributed.Client(self.address, set_as_default=False) as client:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 300
             while len(client.nthreads()) != count:  # those that were killed are gone, too
                 assert time.monotonic() < deadline, (self.folder / "log").read_text()[-2000:]
                 time.sleep(0.02)
@@ -212,12 +213,6 @@ def here() -> RaceResult:
     return race("synthetic", "synthetic", TIMES, SETTINGS, workers=0)
 
 
-def same(result: RaceResult, expected: RaceResult) -> None:
-    """Equal to the last draw, except for how the portfolio and suite were given."""
-    assert json.loads(result.to_json()) | {"about": None} == json.loads(expected.to_json()) | {"about": None}
-    assert np.array_equal(result.posterior.ratings, expected.posterior.ratings)
-
-
 def slow() -> list[Algorithm]:
     import dask_algorithms
 
@@ -270,17 +265,19 @@ def fake_version(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_without_a_worker_the_user_is_told_and_a_late_one_does_the_work(
     cluster: Cluster, here: RaceResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("polarbear_plugins.integrations.dask_executor.executor._WARN_AFTER", 0.1)
     late = threading.Timer(1.5, cluster.add)
     late.start()
-    with connect(cluster.need(0), 10) as executor, pytest.warns(PolarBearWarning, match=r"tcp://.* has no worker"):
-        same(race("synthetic", "synthetic", TIMES, SETTINGS, executor=executor), here)
+    with connect(cluster.need(0), 60) as executor, pytest.warns(PolarBearWarning, match=r"tcp://.* has no worker"):
+        assert_same_result(race("synthetic", "synthetic", TIMES, SETTINGS, executor=executor), here, about=False)
     late.join()
 
 
+@pytest.mark.slow
 def test_a_worker_with_another_version_is_left_out_and_refused_where_there_is_no_other(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -288,7 +285,7 @@ def test_a_worker_with_another_version_is_left_out_and_refused_where_there_is_no
     [good] = cluster.workers
     settings = replace(SETTINGS, batch_size=8)
     journal = tmp_path / "race.db"
-    with connect(address, 10) as executor, warnings.catch_warnings(record=True) as caught:
+    with connect(address, 60) as executor, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         other = cluster.add(fake_version(tmp_path / "other"))
         lacking = cluster.add(without_us(tmp_path / "lacking"))
@@ -306,7 +303,7 @@ def test_a_worker_with_another_version_is_left_out_and_refused_where_there_is_no
             journal=journal,
             progress=once(until_they_are_there),
         )
-    same(found, race(synthetic_portfolio(), SyntheticSuite(), TIMES, settings, workers=0))
+    assert_same_result(found, race(synthetic_portfolio(), SyntheticSuite(), TIMES, settings, workers=0), about=False)
     told = sorted(str(warning.message).partition("is left out: ")[2] for warning in caught)
     assert len(told) == 2
     assert told[0].startswith("it has no polarbear-plugins that fits (")
@@ -318,14 +315,16 @@ def test_a_worker_with_another_version_is_left_out_and_refused_where_there_is_no
         cluster.kill(worker)
     assert cluster.need(1) == address
     with pytest.raises(UnfitWorkerError, match=r"The worker tcp://\S+: it has polarbear-plugins 99\.0, and this"):
-        connect(address, 10)
+        connect(address, 60)
     cluster.kill(other)
 
 
+@pytest.mark.slow
 def test_the_contract_of_executors_is_kept(cluster: Cluster) -> None:
     check_executor(dask_executor, f"dask:{cluster.need(2)}")
 
 
+@pytest.mark.slow
 def test_commands_race_and_resume_by_name_on_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
     journal = str(tmp_path / "race.db")
     there = ("--executor", f"dask:{cluster.need(2)}")
@@ -337,9 +336,9 @@ def test_commands_race_and_resume_by_name_on_the_cluster(cluster: Cluster, tmp_p
 def test_any_executor_of_a_client_gives_the_same_result(cluster: Cluster, here: RaceResult) -> None:
     with distributed.Client(cluster.need(2), set_as_default=False) as client:
         with client.get_executor() as executor:
-            same(race("synthetic", "synthetic", TIMES, SETTINGS, executor=executor), here)
+            assert_same_result(race("synthetic", "synthetic", TIMES, SETTINGS, executor=executor), here, about=False)
         with DaskExecutor(client) as ours:
-            same(race("synthetic", "synthetic", TIMES, SETTINGS, executor=ours), here)
+            assert_same_result(race("synthetic", "synthetic", TIMES, SETTINGS, executor=ours), here, about=False)
         assert client.submit(abs, -1).result() == 1  # who hands it over closes it
 
 
@@ -351,9 +350,9 @@ def test_what_was_given_as_python_travels_and_closures_too(cluster: Cluster) -> 
 
     portfolio = {"good": dask_algorithms.good, "shifted": shifted}
     settings = replace(SETTINGS, max_rounds=1)
-    with connect(cluster.need(2), 10) as executor:
+    with connect(cluster.need(2), 60) as executor:
         found = race(portfolio, ["p0", "p1", "p2", "p3"], TIMES, settings, executor=executor)
-    same(found, race(portfolio, ["p0", "p1", "p2", "p3"], TIMES, settings, workers=0))
+    assert_same_result(found, race(portfolio, ["p0", "p1", "p2", "p3"], TIMES, settings, workers=0), about=False)
 
 
 def test_what_a_worker_cannot_load_is_named(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,26 +361,27 @@ def test_what_a_worker_cannot_load_is_named(cluster: Cluster, tmp_path: Path, mo
     import only_here
 
     with (
-        connect(cluster.need(2), 10) as executor,
+        connect(cluster.need(2), 60) as executor,
         pytest.raises(InvalidInputError, match=r"'[ab]' on 'p[01]': .*only_here.*every"),
     ):
         race({"a": only_here.good, "b": only_here.good}, ["p0", "p1"], TIMES, SETTINGS, executor=executor)
 
 
+@pytest.mark.slow
 def test_runs_that_raise_crash_or_hang_fail_as_in_local_processes_and_free_their_worker(cluster: Cluster) -> None:
     import dask_algorithms
 
     names = ("good", "raises", "crashes", "hangs")
     portfolio = {name: getattr(dask_algorithms, name) for name in names}
     settings = replace(SETTINGS, max_rounds=1, batch_size=1, batch_min=1)
-    with connect(cluster.need(2), 10) as executor:
+    with connect(cluster.need(2), 60) as executor:
         with pytest.warns(RunWarning):
-            found = race(portfolio, ["p0"], TIMES, settings, executor=executor, run_timeout=1.0)
+            found = race(portfolio, ["p0"], TIMES, settings, executor=executor, run_timeout=3.0)
         assert executor.submit(abs, -1).result(timeout=30) == 1
     assert all(worker.poll() is None for worker in cluster.workers)
     with pytest.warns(RunWarning):
-        locally = race(portfolio, ["p0"], TIMES, settings, workers=1, run_timeout=1.0)
-    same(found, locally)
+        locally = race(portfolio, ["p0"], TIMES, settings, workers=1, run_timeout=3.0)
+    assert_same_result(found, locally, about=False)
     assert len(found.failures) == 3
 
 
@@ -398,19 +398,20 @@ def test_ctrl_c_ends_the_runs_under_way_and_frees_their_worker(cluster: Cluster)
 
     portfolio = {name: getattr(dask_algorithms, name) for name in ("good", "hangs")}
     address = cluster.need(1)
-    with connect(address, 10) as executor:
+    with connect(address, 60) as executor:
         found = race(portfolio, ["p0", "p1"], TIMES, SETTINGS, executor=executor, progress=interrupt)
     assert found.stopped == "interrupted"
-    executor = connect(address, 10)
+    executor = connect(address, 60)
     try:
         assert executor.submit(abs, -1).result(timeout=30) == 1
     finally:
         executor.shutdown(cancel_futures=True)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_nothing_but_time(cluster: Cluster, tmp_path: Path) -> None:
     journal = tmp_path / "race.db"
-    with connect(cluster.need(2), 10) as executor:
+    with connect(cluster.need(2), 60) as executor:
 
         def replace_one() -> None:
             cluster.kill(cluster.workers[0])
@@ -419,13 +420,14 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(cluster: Cluster, tmp_pa
         found = race(
             slow(), SyntheticSuite(), TIMES, SETTINGS, executor=executor, journal=journal, progress=once(replace_one)
         )
-    same(found, race(synthetic_portfolio(), SyntheticSuite(), TIMES, SETTINGS, workers=0))
+    assert_same_result(found, race(synthetic_portfolio(), SyntheticSuite(), TIMES, SETTINGS, workers=0), about=False)
     assert not found.failures
     assert len(runs_in(journal)) == len(set(runs_in(journal)))
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_is_replaced_by_the_others(cluster: Cluster) -> None:
-    with connect(cluster.need(2), 10) as executor:
+    with connect(cluster.need(2), 60) as executor:
         found = race(
             slow(),
             SyntheticSuite(),
@@ -435,17 +437,18 @@ def test_a_worker_that_hangs_is_replaced_by_the_others(cluster: Cluster) -> None
             progress=once(lambda: cluster.workers[0].send_signal(signal.SIGSTOP)),
         )
         cluster.kill(cluster.workers[0])
-    same(found, race(synthetic_portfolio(), SyntheticSuite(), TIMES, SETTINGS, workers=0))
+    assert_same_result(found, race(synthetic_portfolio(), SyntheticSuite(), TIMES, SETTINGS, workers=0), about=False)
     assert not found.failures
 
 
+@pytest.mark.slow
 def test_a_run_that_kills_its_workers_fails_in_the_end_and_alone(cluster: Cluster) -> None:
     import dask_algorithms
 
     problems = ["p0", "p1", "p2"]
     settings = replace(SETTINGS, max_rounds=1, batch_size=3, batch_min=1)
     with (
-        connect(cluster.need(3), 10) as executor,
+        connect(cluster.need(3), 60) as executor,
         pytest.warns(RunWarning, match="every worker that it was sent to died"),
     ):
         found = race(
@@ -465,9 +468,10 @@ def test_a_run_that_kills_its_workers_fails_in_the_end_and_alone(cluster: Cluste
     assert np.array_equal(found.posterior.ratings, expected.posterior.ratings)
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_dies_ends_the_race_and_the_journal_goes_on(cluster: Cluster, tmp_path: Path) -> None:
     journal = tmp_path / "race.db"
-    with connect(cluster.need(1), 10) as executor:
+    with connect(cluster.need(1), 60) as executor:
 
         def kill() -> None:
             assert cluster.scheduler is not None
@@ -480,9 +484,10 @@ def test_a_scheduler_that_dies_ends_the_race_and_the_journal_goes_on(cluster: Cl
     before = len(runs_in(journal))
     assert before >= 3
     found = resume(journal, slow(), SyntheticSuite(), workers=0)
-    same(found, race(synthetic_portfolio(), SyntheticSuite(), TIMES, SETTINGS, workers=0))
+    assert_same_result(found, race(synthetic_portfolio(), SyntheticSuite(), TIMES, SETTINGS, workers=0), about=False)
 
 
+@pytest.mark.slow
 def test_a_local_cluster_comes_and_goes_with_its_race() -> None:
     there = ("--executor", "dask:local", "-E", "workers=1", "--max-rounds", "1")
     assert Command("race").data(*SHORT, *there) == Command("race").data(*SHORT, "--max-rounds", "1", "--workers", "0")

@@ -3,13 +3,13 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from command_line import run_example
 from scipy import stats
 
 from polarbear_plugins.errors import InvalidInputError, MissingExtraError
@@ -66,18 +66,11 @@ def test_the_suite_keeps_the_contract() -> None:
     assert (set(problem.lower.tolist()), set(problem.upper.tolist())) == ({-5.0}, {5.0})
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_examples_is_drawn(root: Path, tmp_path: Path) -> None:
     pytest.importorskip("ioh")
     pytest.importorskip("matplotlib")
-    command = [
-        sys.executable,
-        root / "examples" / "gp_bbob_picture.py",
-        "--points",
-        "9",
-        "--output",
-        tmp_path / "it.png",
-    ]
-    subprocess.run(command, check=True, capture_output=True)
+    run_example("gp_bbob_picture.py", "--points", "9", "--output", tmp_path / "it.png")
     assert (tmp_path / "it.png").read_bytes().startswith(b"\x89PNG")
     assert (root / "examples" / "gp_bbob.png").stat().st_size < 150_000
 

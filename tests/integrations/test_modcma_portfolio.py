@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import pickle
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -158,6 +160,7 @@ def failing(limit: int) -> Function:
     return problem
 
 
+@pytest.mark.slow
 @needs_modcma
 def test_another_process_gives_the_same_trajectories() -> None:
     code = (
@@ -235,11 +238,15 @@ def test_a_horizon_before_the_first_evaluation_evaluates_nothing() -> None:
 
 
 @needs_modcma
-def test_time_can_be_seconds() -> None:
+def test_time_can_be_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count()  # an evaluation takes a second by it
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(clock)))
     for algorithm in plugins().portfolio("modcma-ssa", axis="seconds"):
-        run = algorithm.run(Box(), 0.03, 1)
-        assert run.horizon == 0.03
-        assert 0 < run.times[0] < run.times[-1] <= 0.03
+        problem = Box()
+        run = algorithm.run(problem, 50, 1)
+        assert run.horizon == 50
+        assert 0 < run.times[0] < run.times[-1] <= 50
+        assert 50 <= problem.evaluations <= 51
 
 
 @needs_modcma

@@ -161,6 +161,7 @@ def test_samplers_race() -> None:
     assert len(result.state.table) == 8
 
 
+@pytest.mark.slow
 def test_the_example_compares_samplers(root: Path) -> None:
     pytest.importorskip("ioh")
     done = subprocess.run(

@@ -518,6 +518,7 @@ def answers(study: optuna.Study, numbers: list[int]) -> list[bool]:
     return [study.pruner.prune(study, trials[number]) for number in numbers]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "journal"])
 def test_all_storages_give_the_same_answers(kind: str, tmp_path: Path) -> None:
     study = optuna.create_study(storage=storages(tmp_path)[kind](), pruner=PolarBearPruner())
@@ -528,6 +529,7 @@ def test_all_storages_give_the_same_answers(kind: str, tmp_path: Path) -> None:
     assert {True, False} == set(answers(study, numbers))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "journal"])
 def test_another_process_on_the_same_storage_agrees(kind: str, tmp_path: Path) -> None:
     storage = storages(tmp_path)[kind]()
@@ -573,6 +575,7 @@ except ImportError as problem:
     )
 
 
+@pytest.mark.slow
 def test_the_example_runs_and_saves_evaluations(root: Path) -> None:
     pytest.importorskip("sklearn")
     example = [sys.executable, "-W", "error", str(root / "examples" / "optuna_pruner.py"), "--quick"]

@@ -309,6 +309,7 @@ def work(kind: str, folder: str, candidates: Any) -> None:
     study.optimize(slow, n_trials=12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "candidates"), [("sqlite", CANDIDATES), ("journal", CANDIDATES), ("journal", None)])
 def test_four_processes_share_a_race(kind: str, candidates: Any, tmp_path: Path) -> None:
     create(storage_of(kind, str(tmp_path)), candidates=candidates, n_candidates=4)
@@ -484,6 +485,7 @@ def test_the_likely_best_needs_several_configurations() -> None:
         likely_best(optuna.create_study(directions=["minimize", "minimize"]))
 
 
+@pytest.mark.slow
 def test_the_example_races(root: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", root / "examples" / "optuna_race.py", "--quick"],

@@ -173,6 +173,7 @@ def alone() -> Any:
     return race_result(study)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are forked and killed by a signal")
 @pytest.mark.parametrize("kind", ["sqlite", "journal", "postgresql"])
 def test_a_race_of_four_processes_outlives_one_that_is_killed(
@@ -272,6 +273,7 @@ def test_a_newcomer_whose_process_was_killed_is_replaced(failed: bool) -> None:
     assert len(result.rounds) > 0
 
 
+@pytest.mark.slow
 def test_the_heartbeat_of_optuna_frees_what_a_killed_process_had_claimed(
     tmp_path: Path, close: Callable[[Any], Any]
 ) -> None:

@@ -65,6 +65,7 @@ def test_the_package_list_is_the_tree(root: Path) -> None:
     assert set(tool["setuptools"]["packages"]) == _packages(root)  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_every_module_once_and_only_under_the_package(root: Path, wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert len(names) == len(set(names))
@@ -79,6 +80,7 @@ def test_the_wheel_holds_every_module_once_and_only_under_the_package(root: Path
     assert "polarbear_plugins/py.typed" in names
 
 
+@pytest.mark.slow
 def test_adapters_import_from_an_installed_wheel_and_leak_no_top_level_name(wheel: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
     subprocess.run([*PIP, "install", "--no-deps", "--target", target, wheel], check=True, capture_output=True)
@@ -91,6 +93,7 @@ def test_adapters_import_from_an_installed_wheel_and_leak_no_top_level_name(whee
     assert b"ModuleNotFoundError" in leak.stderr
 
 
+@pytest.mark.slow
 def test_adapters_import_from_an_editable_install_and_leak_no_top_level_name(tree: Path, tmp_path: Path) -> None:
     home = tmp_path / "venv"
     venv.create(home, with_pip=False, symlinks=True)

@@ -59,6 +59,7 @@ def test_the_first_command_is_the_demo_with_what_it_needs(root: Path) -> None:
     assert first.rstrip().endswith("pip install '.[ioh,plots]' && .venv/bin/polarbear demo")
 
 
+@pytest.mark.slow
 def test_the_command_for_existing_results_analyses_a_table_that_is_there(root: Path) -> None:
     [command] = [block for block in _blocks(root, "sh") if "examples/runs.csv" in block]
     arguments = command.partition(".venv/bin/polarbear ")[2].split()

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from builders import run
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,10 +20,6 @@ GRID = np.arange(0, BUDGET, 0.5)
 VALUES = np.arange(LOWER, UPPER, 0.5)
 
 
-def run(times: list[float], best: list[float], seed: int = 0, horizon: float = BUDGET) -> Trajectory:
-    return Trajectory(algorithm="a", instance="f", seed=seed, times=times, best=best, horizon=horizon)
-
-
 @st.composite
 def runs(draw: st.DrawFn) -> list[Trajectory]:
     """Some runs; values may lie outside the bounds, and a run may find nothing."""
@@ -30,7 +27,7 @@ def runs(draw: st.DrawFn) -> list[Trajectory]:
     for seed in range(draw(st.integers(1, 5))):
         times = sorted(draw(st.sets(st.integers(0, 25), max_size=6)))
         best = sorted(draw(st.sets(st.integers(-1, 13), min_size=len(times), max_size=len(times))), reverse=True)
-        made.append(run(times, best, seed, horizon=30))
+        made.append(run(times, best, seed=seed, horizon=30))
     return made
 
 
@@ -88,7 +85,7 @@ class TestThroughMoocore:
         assert list(beyond.itertuples(index=False, name=None)) == [(2, 4, 1, 10, 1)]
 
     def test_a_run_that_found_nothing_counts_as_a_run(self) -> None:
-        frame = attainment_surfaces([run([2], [8]), run([], [], 1), run([3], [99], 2)], BUDGET, LOWER, UPPER)
+        frame = attainment_surfaces([run([2], [8]), run([], [], seed=1), run([3], [99], seed=2)], BUDGET, LOWER, UPPER)
         assert frame["percentile"].tolist() == pytest.approx([100 / 3])
         assert attainment_surfaces([run([], [])], BUDGET, LOWER, UPPER).empty
 
@@ -128,7 +125,7 @@ class TestThroughMoocore:
         assert attainment_differences(group, group[::-1], BUDGET, LOWER, UPPER).empty
 
     def test_numbers_of_runs_that_take_too_much_to_compare_are_refused(self) -> None:
-        one = [run([1], [5.0], seed) for seed in range(97)]
+        one = [run([1], [5.0], seed=seed) for seed in range(97)]
         with pytest.raises(InvalidInputError, match="97 and 96 runs take 9,312 sets"):
             attainment_differences(one, one[:-1], BUDGET)
 
@@ -136,7 +133,7 @@ class TestThroughMoocore:
         ("wrong", "message"),
         [
             ({"budget": 0}, "budget must be positive"),
-            ({"budget": 21}, "was not watched until 21"),
+            ({"budget": 101}, "was not watched until 101"),
             ({"lower": 0}, "expected 0 < lower < upper"),
             ({"lower": 3, "upper": 2}, "expected 0 < lower < upper"),
             ({"upper": math.inf}, "upper: expected a finite number"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from builders import table_of
 
 from polarbear_plugins import PolarBearError, Posterior, RankingTable, fit
 from polarbear_plugins.arrays import FloatArray
@@ -21,7 +22,7 @@ def judged(final: dict[str, FloatArray]) -> tuple[Scores, Bootstrap, RankingTabl
     scores = score_studies(Studies(visible=visible, random=[RANDOM]))
     names = scores.algorithms
     medians = [[[float(np.median(visible[name, f])) for name in names]] for f in scores.instances]
-    table = RankingTable.from_values(medians, algorithms=names, timepoints=[1])
+    table = table_of(medians, algorithms=names)
     return scores, scores.bootstrap(200), table, fit(table, seed=1)
 
 
@@ -82,6 +83,6 @@ def test_where_both_are_sure_of_the_same_there_is_nothing_to_say() -> None:
 
 def test_other_algorithms_than_those_scored_are_refused() -> None:
     scores, bootstrap, table, _ = judged({"a": np.full(4, 0.1), "b": np.full(4, 0.2)})
-    other = fit(RankingTable.from_values([[[1.0, 2.0]]], algorithms=["a", "c"], timepoints=[1]), seed=1)
+    other = fit(table_of([[[1.0, 2.0]]], algorithms=["a", "c"]), seed=1)
     with pytest.raises(PolarBearError, match="Scores, rankings and posterior are of different algorithms"):
         find_disagreements(scores, bootstrap, table, other)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from builders import run
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,10 +13,6 @@ from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.measures.ecdf_and_aocc import area_over_curve, ecdf, ecdf_area, mean_area_over_curve
 from polarbear_plugins.measures.targets import log_targets
 from polarbear_plugins.trajectories.runs import hold_last_value
-
-
-def run(times: list[float], best: list[float], horizon: float = 100, algorithm: str = "a") -> Trajectory:
-    return Trajectory(algorithm=algorithm, instance="f", times=times, best=best, horizon=horizon)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +149,11 @@ def test_runs_that_were_not_watched_so_long_are_left_out_with_a_warning() -> Non
 
 
 def test_an_algorithm_without_a_run_watched_so_long_is_refused() -> None:
-    given_runs = [run([1], [1.0]), run([1], [1.0], horizon=50, algorithm="short"), run([1], [1.0], 40, "short")]
+    given_runs = [
+        run([1], [1.0]),
+        run([1], [1.0], horizon=50, algorithm="short"),
+        run([1], [1.0], horizon=40, algorithm="short"),
+    ]
     with pytest.raises(InvalidInputError, match="no run of 'short' was watched until 60, the longest until 50"):
         ecdf(given_runs, [60])
 

@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from builders import column_kinds, run, run_of, table_of
 
-from polarbear_plugins import Posterior, RankingTable, Trajectory, fit, rank
+from polarbear_plugins import Trajectory, fit, rank
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.measures.disagreements import Contradiction, find_contradictions
 from polarbear_plugins.measures.ecdf_and_aocc import area_over_curve
@@ -14,14 +15,9 @@ from polarbear_plugins.measures.orders import order_by_measures
 GRID = [1, 10, 100]
 
 
-def run(algorithm: str, best: list[float], instance: str = "f0", horizon: float = 100) -> Trajectory:
-    times = GRID[: len(best)]
-    return Trajectory(algorithm=algorithm, instance=instance, times=times, best=best, horizon=horizon)
-
-
 def runs(count: int = 40, **curves: list[float]) -> list[Trajectory]:
     """The same curves on many instances."""
-    return [run(name, best, f"f{k}") for k in range(count) for name, best in curves.items()]
+    return [run_of(name, f"f{k}", best) for k in range(count) for name, best in curves.items()]
 
 
 def judged(given: list[Trajectory]) -> list[Contradiction]:
@@ -42,11 +38,11 @@ def test_known_values_and_orders() -> None:
 
 def test_only_instances_count_on_which_every_algorithm_was_watched_so_long() -> None:
     given = [
-        run("a", [1e-3], "both"),
-        run("b", [1e-8], "both"),
-        run("a", [1e-8], "alone"),
-        run("b", [1e2], "short", horizon=50),
-        run("a", [1e2], "short"),
+        run_of("a", "both", 1e-3),
+        run_of("b", "both", 1e-8),
+        run_of("a", "alone", 1e-8),
+        run_of("b", "short", 1e2, horizon=50),
+        run_of("a", "short", 1e2),
     ]
     orders = order_by_measures(given, 100)
     assert (orders.instances, orders.runs, orders.left_out) == (("both",), 2, 3)
@@ -84,7 +80,7 @@ def test_each_order_of_measures_that_differ_is_judged() -> None:
 def test_who_is_far_better_on_a_few_instances_is_reversed() -> None:
     # A little worse on most instances and much better on a few: a mean likes it, rankings do not.
     given = runs(35, usual=[1, 1, 1], lucky=[1.1, 1.1, 1.1])
-    given += [run(name, [best] * 3, f"g{k}") for k in range(5) for name, best in (("usual", 1.0), ("lucky", 1e-8))]
+    given += [run_of(name, f"g{k}", [best] * 3) for k in range(5) for name, best in (("usual", 1.0), ("lucky", 1e-8))]
     [pair] = [pair for pair in judged(given) if pair.ahead == "lucky"]
     assert (pair.kind, pair.behind, pair.lost, pair.won) == ("reversed", "usual", ("1 to 100",), ())
     assert "AOCC" in pair.measures
@@ -141,27 +137,34 @@ def test_words_tell_the_kinds_apart() -> None:
 def test_the_plainest_contradictions_come_first() -> None:
     given = runs(35, usual=[1, 1, 1], lucky=[1.1, 1.1, 1.1], late=[90, 90, 0.5])
     others = {"usual": [1.0] * 3, "lucky": [1e-8] * 3, "late": [90, 90, 0.5]}
-    given += [run(name, best, f"g{k}") for k in range(5) for name, best in others.items()]
+    given += [run_of(name, f"g{k}", best) for k in range(5) for name, best in others.items()]
     kinds = [pair.kind for pair in judged(given)]
     assert kinds == sorted(kinds, key=("reversed", "crossing", "open").index)
     assert {"reversed", "crossing"} <= set(kinds)
-
-
-def posterior_of(*algorithms: str) -> Posterior:
-    values = np.ones((2, 1, len(algorithms)))
-    return fit(RankingTable.from_values(values, algorithms=list(algorithms), timepoints=[1]), seed=1)
 
 
 def test_runs_that_cannot_be_compared_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="there are no trajectories"):
         order_by_measures([], 100)
     with pytest.raises(InvalidInputError, match="no run of 'b' was watched until 100, the longest until 50"):
-        order_by_measures([run("a", [1.0]), run("b", [1.0], horizon=50)], 100)
+        order_by_measures([run_of("a"), run_of("b", horizon=50)], 100)
     with pytest.raises(InvalidInputError, match="no instance on which all of a, b have a run watched until 100"):
-        order_by_measures([run("a", [1.0], "f"), run("b", [1.0], "g")], 100)
+        order_by_measures([run_of("a", "f"), run_of("b", "g")], 100)
     with pytest.raises(InvalidInputError, match="values below 0"):
-        order_by_measures([run("a", [-1.0])], 100)
+        order_by_measures([run_of("a", best=-1.0)], 100)
     with pytest.raises(InvalidInputError, match="budget: expected a finite number"):
-        order_by_measures([run("a", [1.0])], math.nan)
+        order_by_measures([run_of("a")], math.nan)
     with pytest.raises(InvalidInputError, match="different algorithms"):
-        find_contradictions(order_by_measures([run("a", [1.0])], 100), posterior_of("a", "b"))
+        find_contradictions(order_by_measures([run_of("a")], 100), fit(table_of(np.ones((2, 1, 2))), seed=1))
+
+
+def test_measures_give_their_values_and_places() -> None:
+    runs = [
+        run([1, 4], [8, best + seed], algorithm=name, seed=seed, horizon=9)
+        for name, best in (("a", 3.0), ("b", 1.0))
+        for seed in (0, 1)
+    ]
+    frame = order_by_measures(runs, 9).to_pandas()
+    assert column_kinds(frame) == {"measure": "names", "algorithm": "names", "value": "float", "rank": "int"}
+    ranks = frame.set_index(["measure", "algorithm"])["rank"]
+    assert [ranks[measure, "b"] for measure in ("AOCC", "ECDF area", "final median")] == [1, 1, 1]

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import column_kinds
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -199,3 +200,27 @@ def test_without_random_search_there_are_no_scores() -> None:
         score_studies(Studies(visible=made(), random=[]))
     with pytest.raises(PolarBearError, match="random: there is no algorithm 'dice'"):
         score_studies(Studies(visible=made(), random=["dice"]))
+
+
+def test_scores_and_their_resamples_give_their_losses() -> None:
+    rng = np.random.default_rng(1)
+    visible = {("rs", "f1"): rng.random((5, 4, 2)), ("rs", "f2"): rng.random((3, 4, 2))}
+    visible |= {("good", name): 0.5 * rng.random((2, 4, 2)) for name in ("f1", "f2")}
+    scores = score_studies(Studies(visible=visible, random=["rs"]))
+    frame = scores.to_pandas()
+    assert column_kinds(frame) == {
+        "algorithm": "names",
+        "instance": "names",
+        "study": "int",
+        "iteration": "int",
+        "loss": "float",
+    }
+    assert len(frame) == 4 * (5 + 3 + 2 + 2)
+    last = frame[frame["iteration"] == 4].groupby(["algorithm", "instance"], observed=True)["loss"].mean()
+    np.testing.assert_allclose(last, scores.by_instance[-1].ravel())
+    summary = scores.summary()
+    assert summary.index.name == "algorithm"
+    assert list(summary["leaderboard"]) == sorted(scores.leaderboard, reverse=True)
+    resampled = scores.bootstrap(30).to_pandas()
+    assert column_kinds(resampled) == {"resample": "int", "algorithm": "names", "loss": "float", "rank": "int"}
+    assert len(resampled) == 60

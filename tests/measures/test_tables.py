@@ -5,6 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from builders import run
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,10 +16,6 @@ from polarbear_plugins.measures.tables import expected_running_time, fixed_budge
 INF, NAN = math.inf, math.nan
 
 
-def run(times: list[float], best: list[float], horizon: float = 100, algorithm: str = "a", seed: int = 0) -> Trajectory:
-    return Trajectory(algorithm=algorithm, instance="f", seed=seed, times=times, best=best, horizon=horizon)
-
-
 @st.composite
 def runs(draw: st.DrawFn) -> list[Trajectory]:
     """Some runs of one algorithm, watched for various times; some find nothing."""
@@ -27,7 +24,7 @@ def runs(draw: st.DrawFn) -> list[Trajectory]:
         times = sorted(draw(st.sets(st.integers(0, 30), max_size=6)))
         steps = draw(st.lists(st.integers(0, 3), min_size=len(times), max_size=len(times)))
         best = 10.0 - np.cumsum(steps)
-        made.append(run(times, best.tolist(), max([*times, 1]) + draw(st.integers(0, 20)), seed=seed))
+        made.append(run(times, best, horizon=max([*times, 1]) + draw(st.integers(0, 20)), seed=seed))
     return made
 
 

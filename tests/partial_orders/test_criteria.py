@@ -7,6 +7,7 @@ from typing import Any
 import hypothesis.strategies as st
 import pandas as pd
 import pytest
+from builders import run_of
 from hypothesis import given
 
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning, SourceError
@@ -23,9 +24,9 @@ from polarbear_plugins.trajectories.trajectory import Trajectory, best_at
 TABLE = "function,optimizer,loss,seconds\nf1,a,1,5\nf1,b,2,6\nf2,a,3,5\nf2,b,2,6\n"
 
 
-def run(algorithm: str, best: list[float], *, seed: int = 0, horizon: float = 100, instance: str = "f1") -> Trajectory:
-    times = [10.0 * (step + 1) for step in range(len(best))]
-    return Trajectory(algorithm=algorithm, instance=instance, seed=seed, times=times, best=best, horizon=horizon)
+def run_of_steps(algorithm: str, best: list[float], **more: Any) -> Trajectory:
+    """A trajectory with a value every ten evaluations."""
+    return run_of(algorithm, best=best, times=[10.0 * (step + 1) for step in range(len(best))], **more)
 
 
 @pytest.fixture
@@ -42,27 +43,31 @@ def test_an_incumbent_that_was_good_once_has_reached_the_target() -> None:
 
 
 def test_repeated_runs_count_by_their_median_or_mean() -> None:
-    runs = [run("a", [9, value], seed=seed) for seed, value in enumerate([1.0, 2.0, 6.0])]
+    runs = [run_of_steps("a", [9, value], seed=seed) for seed, value in enumerate([1.0, 2.0, 6.0])]
     assert best_at_timepoints(runs, [10, 50])["f1"].loc["a"].tolist() == [9, 2]
     assert best_at_timepoints(runs, [10, 50], "mean")["f1"].loc["a"].tolist() == [9, 3]
 
 
 def test_a_run_without_a_value_is_infinite_and_one_that_was_not_watched_is_missing() -> None:
-    values = best_at_timepoints([run("a", [5]), run("b", [4], horizon=20)], [5, 20, 50])["f1"]
+    values = best_at_timepoints([run_of_steps("a", [5]), run_of_steps("b", [4], horizon=20)], [5, 20, 50])["f1"]
     assert values.loc["a"].tolist() == [math.inf, 5, 5]
     assert values.loc["b"].iloc[:2].tolist() == [math.inf, 4]
     assert math.isnan(values.loc["b"].iloc[2])
 
 
 def test_an_algorithm_without_a_run_on_an_instance_is_missing_there() -> None:
-    frames = best_at_timepoints([run("a", [5]), run("b", [4]), run("a", [5], instance="f2")], [50])
+    frames = best_at_timepoints(
+        [run_of_steps("a", [5]), run_of_steps("b", [4]), run_of_steps("a", [5], instance="f2")], [50]
+    )
     assert frames["f2"]["best at 50"].isna().to_dict() == {"a": False, "b": True}
     with pytest.raises(InvalidInputError, match="f2: The criterion 'best at 50' is missing for 'b'"):
         orders_of_functions(frames)
 
 
 def test_a_target_that_was_not_reached_is_infinite_unless_the_run_was_watched_for_less_time() -> None:
-    values = time_to_targets([run("a", [5, 3, 1]), run("b", [4, 2]), run("c", [4], horizon=50)], [4, 1, 0])["f1"]
+    values = time_to_targets(
+        [run_of_steps("a", [5, 3, 1]), run_of_steps("b", [4, 2]), run_of_steps("c", [4], horizon=50)], [4, 1, 0]
+    )["f1"]
     assert values.loc["a"].tolist() == [20, 30, math.inf]
     assert values.loc["b"].tolist() == [10, math.inf, math.inf]
     assert values.loc["c"].iloc[0] == 10
@@ -76,7 +81,7 @@ def test_a_target_that_was_not_reached_is_infinite_unless_the_run_was_watched_fo
 def test_the_time_to_a_target_is_the_first_at_which_the_best_value_is_as_small(
     best: list[int], targets: list[int]
 ) -> None:
-    trajectory = run("a", sorted(map(float, best), reverse=True))
+    trajectory = run_of_steps("a", sorted(map(float, best), reverse=True))
     for target, time in zip(targets, time_to_targets([trajectory], targets)["f1"].loc["a"], strict=True):
         reached = [moment for moment in trajectory.times if best_at(trajectory, [moment])[0] <= target]
         assert time == min(reached, default=math.inf)
@@ -86,11 +91,11 @@ def test_the_time_to_a_target_is_the_first_at_which_the_best_value_is_as_small(
     ("action", "message"),
     [
         (lambda: best_at_timepoints([], [1]), "no trajectories"),
-        (lambda: best_at_timepoints([run("a", [1])], []), "timepoints: expected at least one"),
-        (lambda: time_to_targets([run("a", [1])], []), "targets: expected distinct finite numbers"),
-        (lambda: time_to_targets([run("a", [1])], [1, 1]), "targets: expected distinct finite numbers"),
-        (lambda: time_to_targets([run("a", [1])], [math.nan]), "targets: expected distinct finite numbers"),
-        (lambda: best_at_timepoints([run("a", [1])], [1], "mode"), "statistic"),  # type: ignore[arg-type]
+        (lambda: best_at_timepoints([run_of_steps("a", [1])], []), "timepoints: expected at least one"),
+        (lambda: time_to_targets([run_of_steps("a", [1])], []), "targets: expected distinct finite numbers"),
+        (lambda: time_to_targets([run_of_steps("a", [1])], [1, 1]), "targets: expected distinct finite numbers"),
+        (lambda: time_to_targets([run_of_steps("a", [1])], [math.nan]), "targets: expected distinct finite numbers"),
+        (lambda: best_at_timepoints([run_of_steps("a", [1])], [1], "mode"), "statistic"),  # type: ignore[arg-type]
     ],
 )
 def test_bad_wishes_are_refused(action: Any, message: str) -> None:

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,8 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
+from builders import column_kinds
+from command_line import run_example
 from hypothesis import given, settings
 from numpy.typing import NDArray
 
@@ -382,11 +382,22 @@ def test_many_optimizers_and_orders_fit() -> None:
     assert ufg_depth(drawn(4, 300, 0), samples=300, seed=0).shape == (300,)
 
 
-def test_the_example_tells_central_from_outlying_problems(root: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", root / "examples" / "suite_depth.py", "--quick"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "most central: rosenbrock-1; most outlying: ellipsoid-1" in done.stdout
+@pytest.mark.slow
+def test_the_example_tells_central_from_outlying_problems() -> None:
+    assert "most central: rosenbrock-1; most outlying: ellipsoid-1" in run_example("suite_depth.py", "--quick")
+
+
+def test_depths_are_told_with_the_pairs_of_each_function() -> None:
+    order = PartialOrder.from_edges("abc", [("a", "b"), ("b", "c")], close=True)
+    other = PartialOrder.from_edges("cba", [("c", "a")])
+    depth = measure_depth({"f1": order, "f2": other}).to_pandas()
+    assert column_kinds(depth) == {
+        "function": "names",
+        "optimizer": "names",
+        "other": "names",
+        "better": "bool",
+        "depth": "float",
+        "error": "float",
+    }
+    second = depth[(depth["function"] == "f2") & depth["better"]]
+    assert list(zip(second["optimizer"], second["other"], strict=True)) == [("c", "a")]

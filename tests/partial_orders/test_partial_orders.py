@@ -7,6 +7,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
+from builders import column_kinds
 from hypothesis import given
 
 from polarbear_plugins.errors import InvalidInputError, PolarBearError
@@ -179,3 +180,14 @@ def test_among_names_who_is_not_there() -> None:
     assert order.among("ba").edges() == [("a", "b")]
     with pytest.raises(InvalidInputError, match="'x' is none of the optimizers"):
         order.among("ax")
+
+
+def test_partial_orders_give_their_pairs() -> None:
+    order = PartialOrder.from_edges("abc", [("a", "b"), ("b", "c")], close=True)
+    frame = order.to_pandas()
+    assert column_kinds(frame) == {"optimizer": "names", "other": "names", "better": "bool", "cover": "bool"}
+    assert len(frame) == 6
+    better = frame[frame["better"]]
+    assert list(zip(better["optimizer"], better["other"], strict=True)) == order.edges()
+    covers = frame[frame["cover"]]
+    assert list(zip(covers["optimizer"], covers["other"], strict=True)) == order.covers() == [("a", "b"), ("b", "c")]

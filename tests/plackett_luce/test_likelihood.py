@@ -354,7 +354,7 @@ def test_a_certain_ranking_is_certain_and_its_opposite_is_not_impossible() -> No
 
 
 @pytest.mark.parametrize("ranks", DERIVATIVE_CASES.values(), ids=DERIVATIVE_CASES)
-@pytest.mark.parametrize("scale", [0.01, 1.0, 30.0, 200.0])
+@pytest.mark.parametrize("scale", [0.01, 1.0, 30.0, pytest.param(200.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("weight", [1.0, 1e5])
 def test_the_remainder_is_what_an_expansion_leaves(ranks: RankArray, scale: float, weight: float) -> None:
     likelihood = Likelihood(statistics_of(ranks, np.full(len(ranks), weight)).with_dirichlet(0.5))

@@ -5,12 +5,13 @@ import math
 
 import numpy as np
 import pytest
+from builders import table_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import beta
 
-from polarbear_plugins import RankingTable, compare, fit
+from polarbear_plugins import compare, fit
 from polarbear_plugins.plackett_luce.likelihood import margin_of
 from polarbear_plugins.plackett_luce.pairwise import RatingMode, choices_of
 
@@ -30,7 +31,7 @@ def test_probabilities_are_those_of_the_draws_of_fit() -> None:
     values = rng.normal(size=(25, 6)) + np.linspace(0, 1.2, 6)
     values[rng.random(values.shape) < 0.2] = np.nan
     values[:, 5] += 9  # always last
-    table = RankingTable.from_values(values[:, None, :], algorithms=list("abcdef"), timepoints=[1])
+    table = table_of(values[:, None, :])
     drawn = compare(fit(table, draws=20_000, seed=1)).p_better[0]
     mode = RatingMode(values)
     for one, other in itertools.permutations(range(6), 2):
@@ -40,7 +41,7 @@ def test_probabilities_are_those_of_the_draws_of_fit() -> None:
 def test_ties_are_close_to_the_average_over_their_orders() -> None:
     rng = np.random.default_rng(6)
     values = np.round(rng.normal(size=(30, 5)) + np.linspace(0, 1, 5))
-    table = RankingTable.from_values(values[:, None, :], algorithms=list("abcde"), timepoints=[1])
+    table = table_of(values[:, None, :])
     drawn = compare(fit(table, draws=20_000, seed=1)).p_better[0]
     mode = RatingMode(values)
     for one, other in itertools.permutations(range(5), 2):

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import table_of
+from command_line import run_example
 
 from polarbear_plugins import (
     Posterior,
@@ -408,7 +410,7 @@ def test_an_algorithm_is_settled_since_its_last_pair_was_and_a_newcomer_opens_it
 def test_the_allocation_counts_instances_and_not_repetitions() -> None:
     pytest.importorskip("matplotlib")
     values = np.array([[[1.0, 2.0], [1.0, np.nan]], [[3.0, 2.0], [1.0, 1.0]], [[1.0, 2.0], [1.0, np.nan]]])
-    table = RankingTable.from_values(values, algorithms=["a", "b"], timepoints=[1, 2], instances=["f", "g", "f"])
+    table = table_of(values, instances=["f", "g", "f"])
     ax = plot_allocation(analyze(table, RaceSettings(seed=1, draws=100)))
     assert ax.collections[0].get_array().reshape(2, 2).tolist() == [[2, 2], [2, 1]]
 
@@ -540,18 +542,10 @@ def test_without_matplotlib_a_line_tells_what_to_install(result: RaceResult, mon
         plot_ratings(result.posterior)
 
 
+@pytest.mark.slow
 def test_the_gallery_is_drawn(root: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    command = [
-        sys.executable,
-        "-W",
-        "error",
-        str(root / "examples" / "figures.py"),
-        "--quick",
-        "--folder",
-        str(tmp_path),
-    ]
-    subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    run_example("figures.py", "--quick", "--folder", tmp_path)
     made = {path.stem for path in tmp_path.glob("*.png")}
     assert {"ratings", "dominance", "values", "allocation", "wins", "timeline", "ecdf", "hasse"} <= made
     pictures = list((root / "docs" / "figures").glob("*.png"))

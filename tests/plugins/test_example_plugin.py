@@ -39,6 +39,7 @@ def run_beside(installed: Path, program: str, *arguments: str) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 def test_the_installed_example_is_listed_with_its_distribution_and_both_hooks(installed: Path) -> None:
     listed = json.loads(run_beside(installed, "from polarbear_plugins.cli import main; main()", "plugins", "--json"))
     assert listed["failed"] == []
@@ -55,6 +56,7 @@ def test_the_installed_example_is_listed_with_its_distribution_and_both_hooks(in
     assert "table" in plugins
 
 
+@pytest.mark.slow
 def test_the_portfolio_of_the_installed_example_runs_on_its_suite(installed: Path) -> None:
     program = """
 from polarbear_plugins import load_plugins

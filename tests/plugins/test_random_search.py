@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -76,11 +78,15 @@ def test_a_longer_run_begins_with_the_shorter_one_and_another_seed_differs() -> 
     assert not np.array_equal(short.best, other.best)
 
 
-def test_time_can_be_seconds() -> None:
+def test_time_can_be_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count()  # an evaluation takes a second by it
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(clock)))
     [algorithm] = plugins().portfolio("random-search", axis="seconds", name="chance")
-    run = algorithm.run(box(), 0.02, 1)
-    assert (run.algorithm, run.horizon) == ("chance", 0.02)
-    assert 0 < run.times[-1] <= 0.02
+    problem = box()
+    run = algorithm.run(problem, 20, 1)
+    assert (run.algorithm, run.horizon) == ("chance", 20)
+    assert 0 < run.times[-1] <= 20
+    assert 20 <= len(problem.points) <= 21
 
 
 def test_a_horizon_before_the_first_evaluation_evaluates_nothing() -> None:

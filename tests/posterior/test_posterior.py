@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import column_kinds, table_of
 
-from polarbear_plugins import Posterior, RankingTable, fit
+from polarbear_plugins import Posterior, fit
 from polarbear_plugins.errors import MissingExtraError, SourceError
 from polarbear_plugins.posterior.posterior import Diagnostics
 
@@ -68,7 +69,7 @@ def test_a_posterior_that_was_saved_and_loaded_is_the_same(saved: Path) -> None:
 @pytest.mark.parametrize("prior", ["dirichlet", "hierarchical-dirichlet", "random-walk"])
 def test_a_fitted_posterior_survives_saving(tmp_path: Path, prior: str) -> None:
     values = np.random.default_rng(1).normal(size=(6, 2, 3))
-    table = RankingTable.from_values(values, algorithms=["a", "b", "c"], timepoints=[1, 2])
+    table = table_of(values)
     one = fit(table, prior, draws=200, seed=1)
     other = Posterior.load(one.save(str(tmp_path / "no suffix")))
     np.testing.assert_array_equal(other.log_ratings, one.log_ratings)
@@ -257,6 +258,7 @@ def test_without_arviz_the_extra_that_brings_it_is_named(monkeypatch: pytest.Mon
         posterior().to_arviz()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of matplotlib, about ArviZ
 def test_the_figures_of_arviz_name_timepoints_and_algorithms() -> None:
     arviz = pytest.importorskip("arviz")
@@ -276,3 +278,17 @@ def test_the_figures_of_arviz_name_timepoints_and_algorithms() -> None:
             assert all(name in texts for name in posterior().algorithms), draw.__name__
     finally:
         pyplot.close("all")
+
+
+def test_the_draws_are_those_of_the_posterior() -> None:
+    fitted = fit(table_of(np.random.default_rng(1).random((6, 4, 3))), draws=100, seed=1)
+    frame = fitted.to_pandas()
+    assert column_kinds(frame) == {
+        "draw": "int",
+        "timepoint": "float",
+        "algorithm": "names",
+        "rating": "float",
+        "log_rating": "float",
+    }
+    mean = frame.groupby(["timepoint", "algorithm"], observed=True)["rating"].mean()
+    np.testing.assert_allclose(mean, fitted.summary()["mean"])

@@ -4,36 +4,24 @@ import math
 
 import numpy as np
 import pytest
+from builders import column_kinds, posterior_of_logs, table_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polarbear_plugins import Posterior, compare
+from polarbear_plugins import Posterior, compare, fit
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.posterior.posterior import Diagnostics
-
-
-def posterior(log_ratings: np.ndarray, *, joint: bool = True) -> Posterior:
-    """Hand-made draws ``[draw, timepoint, algorithm]``; only differences between algorithms matter."""
-    return Posterior(
-        algorithms=tuple("abcdef"[: log_ratings.shape[2]]),
-        timepoints=np.arange(1.0, log_ratings.shape[1] + 1),
-        log_ratings=np.asarray(log_ratings, dtype=float),
-        prior="gp" if joint else "dirichlet",
-        joint=joint,
-        diagnostics=Diagnostics(engine="native", route="by hand", good=True),
-    )
 
 
 def from_differences(*differences: float) -> Posterior:
     """Two algorithms at one timepoint, the first ahead of the second by so much in each draw."""
-    return posterior(np.array([[[difference, 0.0]] for difference in differences]))
+    return posterior_of_logs(np.array([[[difference, 0.0]] for difference in differences]))
 
 
 @st.composite
 def posteriors(draw: st.DrawFn) -> Posterior:
     shape = draw(st.integers(1, 20)), draw(st.integers(1, 4)), draw(st.integers(2, 4))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
-    return posterior(rng.integers(-2, 3, size=shape) / draw(st.sampled_from([1, 10, 100])))
+    return posterior_of_logs(rng.integers(-2, 3, size=shape) / draw(st.sampled_from([1, 10, 100])))
 
 
 def test_p_better_is_the_share_of_draws_with_the_higher_rating() -> None:
@@ -104,8 +92,8 @@ def test_without_a_margin_only_equal_draws_are_equivalent() -> None:
 
 def test_a_margin_of_five_percent_reaches_up_to_a_rating_of_55_to_45() -> None:
     inside, outside = np.log([[[0.5499, 0.4501]]]), np.log([[[0.5501, 0.4499]]])
-    assert compare(posterior(inside)).p_equivalent[0, 0, 1] == 1
-    assert compare(posterior(outside)).p_equivalent[0, 0, 1] == 0
+    assert compare(posterior_of_logs(inside)).p_equivalent[0, 0, 1] == 1
+    assert compare(posterior_of_logs(outside)).p_equivalent[0, 0, 1] == 0
 
 
 def test_better_at_each_of_two_timepoints_need_not_be_better_at_both() -> None:
@@ -114,14 +102,14 @@ def test_better_at_each_of_two_timepoints_need_not_be_better_at_both() -> None:
     draws[..., 1] = 0.0
     draws[:4, 0, 0] = -1.0
     draws[4:8, 1, 0] = -1.0
-    relations = compare(posterior(draws))
+    relations = compare(posterior_of_logs(draws))
     np.testing.assert_allclose(relations.p_better[:, 0, 1], [0.6, 0.6])
     assert relations.p_anytime[0, 1] == pytest.approx(0.2)
     assert relations.p_anytime[1, 0] == 0
 
 
 def test_the_relations_keep_names_times_and_margin() -> None:
-    one = posterior(np.zeros((5, 3, 2)))
+    one = posterior_of_logs(np.zeros((5, 3, 2)))
     relations = compare(one, 0.1)
     assert relations.algorithms == ("a", "b")
     np.testing.assert_array_equal(relations.timepoints, one.timepoints)
@@ -130,7 +118,7 @@ def test_the_relations_keep_names_times_and_margin() -> None:
 
 
 def test_without_a_joint_posterior_nothing_is_said_about_all_timepoints_at_once() -> None:
-    relations = compare(posterior(np.zeros((5, 3, 2)), joint=False))
+    relations = compare(posterior_of_logs(np.zeros((5, 3, 2)), joint=False))
     assert not relations.joint
     with pytest.raises(InvalidInputError, match="needs a joint posterior over time, and prior 'dirichlet' has none"):
         _ = relations.p_anytime
@@ -140,3 +128,20 @@ def test_without_a_joint_posterior_nothing_is_said_about_all_timepoints_at_once(
 def test_a_margin_outside_its_range_is_refused(epsilon: float) -> None:
     with pytest.raises(InvalidInputError, match="epsilon: expected"):
         compare(from_differences(1.0), epsilon)
+
+
+@pytest.mark.parametrize("prior", ["dirichlet", "bspline"])
+def test_relations_have_a_row_for_each_ordered_pair(prior: str) -> None:
+    table = table_of(np.random.default_rng(1).random((6, 4, 3)))
+    relations = compare(fit(table, prior, draws=100, seed=1))
+    frame = relations.to_pandas()
+    assert list(frame) == ["timepoint", "algorithm", "other", "p_better", "p_equivalent", "p_anytime"]
+    assert set(column_kinds(frame).values()) == {"float", "names"}
+    assert len(frame) == 4 * 3 * 2
+    row = frame.query("timepoint == 3 and algorithm == 'c' and other == 'a'").iloc[0]
+    assert row["p_better"] == relations.p_better[2, 2, 0]
+    assert row["p_equivalent"] == relations.p_equivalent[2, 2, 0]
+    if prior == "bspline":
+        assert row["p_anytime"] == relations.p_anytime[2, 0]
+    else:
+        assert frame["p_anytime"].isna().all()

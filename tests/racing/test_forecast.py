@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders import column_kinds, table_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polarbear_plugins import PolarBearError, RaceResult, RaceSettings, RankingTable, race
+from polarbear_plugins import PolarBearError, RaceResult, RaceSettings, race
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, draw_log_ratings, synthetic_portfolio
 from polarbear_plugins.racing.analysis import analyze
 from polarbear_plugins.racing.forecast import forecast
@@ -35,6 +36,7 @@ def test_the_same_seed_gives_the_same_forecast() -> None:
     assert one.instances.size == 50
 
 
+@pytest.mark.slow
 def test_needs_lie_in_their_intervals_about_as_often_as_they_should() -> None:
     covered = count = 0
     for seed in range(30):
@@ -113,7 +115,7 @@ def test_two_algorithms_need_what_an_exact_simulation_says(wins: int, losses: in
 
     settings = replace(SETTINGS, alpha=0.99, batch_max=8, draws=4000)
     rows = [[[1.0, 2.0]]] * wins + [[[2.0, 1.0]]] * losses
-    result = analyze(RankingTable.from_values(rows, algorithms=["a", "b"], timepoints=[10]), settings)
+    result = analyze(table_of(rows, timepoints=[10]), settings)
     assert not result.resolved
     rng, count = np.random.default_rng(0), 4000
     truth = rng.beta(1 + wins, 1 + losses, count)
@@ -136,7 +138,7 @@ def test_two_algorithms_need_what_an_exact_simulation_says(wins: int, losses: in
 
 def test_the_cost_is_that_of_the_runs() -> None:
     # One timepoint at time 10 and two algorithms: every instance costs 20.
-    table = RankingTable.from_values([[[1.0, 2.0]]] * 12 + [[[2.0, 1.0]]] * 8, algorithms=["a", "b"], timepoints=[10])
+    table = table_of([[[1.0, 2.0]]] * 12 + [[[2.0, 1.0]]] * 8, timepoints=[10])
     found = analyze(table, SETTINGS).forecast()
     assert np.array_equal(found.costs, 20 * found.instances)
 
@@ -146,19 +148,19 @@ def test_values_that_are_missing_or_infinite_are_no_obstacle() -> None:
     values = rng.normal(size=(30, 3, 3))
     values[:5, 0] = np.inf
     values[10:, 2, 2] = np.nan
-    table = RankingTable.from_values(values, algorithms=["a", "b", "c"], timepoints=[1, 2, 3])
+    table = table_of(values)
     found = analyze(table, SETTINGS).forecast()
     assert (found.instances >= 8).all()
 
 
 def test_one_algorithm_left_needs_nothing() -> None:
-    table = RankingTable.from_values([[[1.0, 2.0]]] * 40, algorithms=["a", "b"], timepoints=[10])
+    table = table_of([[[1.0, 2.0]]] * 40, timepoints=[10])
     found = analyze(table, SETTINGS).forecast(7)
     assert (found.instances.tolist(), found.mean, found.median) == ([0.0] * 7, 0.0, 0)
 
 
 def test_what_takes_too_long_is_said_to() -> None:
-    table = RankingTable.from_values([[[1.0, 2.0]], [[2.0, 1.0]]] * 4, algorithms=["a", "b"], timepoints=[10])
+    table = table_of([[[1.0, 2.0]], [[2.0, 1.0]]] * 4, timepoints=[10])
     found = analyze(table, replace(SETTINGS, epsilon=0.001, alpha=0.9999)).forecast()
     assert found.to_dict()["unfinished"] > 0
     assert (found.mean, found.high) == (None, None)
@@ -183,3 +185,11 @@ def test_bad_input_is_refused() -> None:
         result.forecast(5, -1)
     with pytest.raises(PolarBearError, match="quantile: expected a number from 0 to 1"):
         result.forecast(5).quantile(1.5)
+
+
+def test_a_forecast_gives_its_simulations(raced: RaceResult) -> None:
+    found = raced.forecast(simulations=20)
+    frame = found.to_pandas()
+    assert column_kinds(frame) == {"simulation": "int", "instances": "float", "cost": "float"}
+    np.testing.assert_array_equal(frame["instances"], found.instances)
+    np.testing.assert_array_equal(frame["cost"], found.costs)

@@ -3,9 +3,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from builders import column_kinds, synthetic_race, table_of, wins_table
 
 from polarbear_plugins import RaceResult, RaceSettings, RankingTable, analyze, race, rank
 from polarbear_plugins.errors import InvalidInputError, SourceError
@@ -18,31 +20,22 @@ from polarbear_plugins.report.words import conclusion
 SETTINGS = RaceSettings(seed=1, draws=1000)
 
 
-def table(wins: list[int], instances: int, timepoints: int = 1) -> RankingTable:
-    """Two algorithms; the first is better on so many instances at each timepoint."""
-    values = np.zeros((instances, timepoints, 2))
-    for t in range(timepoints):
-        values[: wins[t], t, 1] = 1.0
-        values[wins[t] :, t, 0] = 1.0
-    return RankingTable.from_values(values, algorithms=["a", "b"], timepoints=range(1, timepoints + 1))
-
-
 def test_existing_data_are_judged_as_by_a_race_of_one_round() -> None:
-    clear = analyze(table([20], 20), SETTINGS)
+    clear = analyze(wins_table([20], 20), SETTINGS)
     assert (clear.pareto_set, clear.resolved, clear.stopped) == (("a",), True, "analyzed")
     assert [(out.algorithm, out.by) for out in clear.eliminations] == [("b", "a")]
     assert clear.open_pairs == ()
-    doubtful = analyze(table([12], 20), SETTINGS)
+    doubtful = analyze(wins_table([12], 20), SETTINGS)
     assert doubtful.pareto_set == ("a", "b")
     assert doubtful.open_pairs == (("a", "b", (1.0,)),)
-    settled_once = analyze(table([20, 12, 20], 20, timepoints=3), SETTINGS)
+    settled_once = analyze(wins_table([20, 12, 20], 20), SETTINGS)
     assert settled_once.open_pairs == (("a", "b", (2.0,)),)
 
 
 def test_an_analysis_costs_what_its_runs_cost() -> None:
     values = np.zeros((2, 3, 2))
     values[1, 2, 1] = np.nan
-    one = RankingTable.from_values(values, algorithms=["a", "b"], timepoints=[1, 5, 10])
+    one = table_of(values, timepoints=[1, 5, 10])
     result = analyze(one, SETTINGS)
     assert result.cost == 10 + 10 + 10 + 5
     assert result.full_cost == 40
@@ -62,7 +55,7 @@ def test_a_result_survives_its_file(tmp_path: Path) -> None:
 
 
 def test_failures_and_newcomers_survive_a_file_and_are_counted(tmp_path: Path) -> None:
-    result = analyze(table([12], 20), SETTINGS)
+    result = analyze(wins_table([12], 20), SETTINGS)
     failures = tuple(Failure(name, f"i{place}", "it crashed") for place, name in enumerate("aba"))
     result = replace(result, failures=failures, state=replace(result.state, newcomers=("b",)))
     loaded = RaceResult.load(result.save(tmp_path / "race.npz"))
@@ -72,7 +65,7 @@ def test_failures_and_newcomers_survive_a_file_and_are_counted(tmp_path: Path) -
 
 
 def test_a_result_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = analyze(table([12], 20), SETTINGS)
+    result = analyze(wins_table([12], 20), SETTINGS)
     monkeypatch.setattr("polarbear_plugins.racing.result._FORMAT", 99)
     path = result.save(tmp_path / "race.npz")
     monkeypatch.undo()
@@ -81,21 +74,19 @@ def test_a_result_of_another_format_is_refused(tmp_path: Path, monkeypatch: pyte
 
 
 def test_instances_are_counted_once_however_many_runs_they_have() -> None:
-    repeated = RankingTable.from_values(
-        [[[1.0, 2.0]], [[2.0, 1.0]], [[1.0, np.nan]]], algorithms=["a", "b"], timepoints=[5], instances=["i", "i", "j"]
-    )
+    repeated = table_of([[[1.0, 2.0]], [[2.0, 1.0]], [[1.0, np.nan]]], timepoints=[5], instances=["i", "i", "j"])
     result = analyze(repeated, SETTINGS)
     assert result.summary()["instances"].tolist() == [2, 1]
     assert "1 round, 2 instances, stopped: analyzed" in repr(result)
 
 
 def test_the_settings_say_how_many_draws() -> None:
-    assert len(analyze(table([12], 20), replace(SETTINGS, draws=300)).posterior.log_ratings) == 300
+    assert len(analyze(wins_table([12], 20), replace(SETTINGS, draws=300)).posterior.log_ratings) == 300
 
 
 def test_the_settings_say_whether_repetition_over_time_is_corrected() -> None:
     settings = replace(SETTINGS, prior="bspline", draws=200)
-    repeated = table([12] * 6, 20, timepoints=6)  # the same order at all timepoints
+    repeated = wins_table([12] * 6, 20)  # the same order at all timepoints
     auto, none = (analyze(repeated, replace(settings, dependence=mode)).posterior for mode in ("auto", "none"))  # type: ignore[arg-type]
     assert auto.ratings.std(axis=0).mean() > 1.2 * none.ratings.std(axis=0).mean()
 
@@ -114,7 +105,7 @@ def test_an_analysis_with_repetitions_and_weights_survives_its_file(tmp_path: Pa
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    path = analyze(table([12], 20), SETTINGS).save(tmp_path / "race.npz")
+    path = analyze(wins_table([12], 20), SETTINGS).save(tmp_path / "race.npz")
     content = path.read_bytes()
     for damaged in (b"", b"no archive", content[: len(content) // 2]):
         path.write_bytes(damaged)
@@ -125,7 +116,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    result = analyze(table([12], 20), SETTINGS)
+    result = analyze(wins_table([12], 20), SETTINGS)
     with pytest.raises(SourceError, match="cannot be written"):
         result.save(tmp_path / "no such folder" / "race.npz")
     path = result.save(tmp_path / "race.npz")
@@ -134,11 +125,11 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 def test_what_was_loaded_or_analyzed_cannot_be_entered() -> None:
     with pytest.raises(InvalidInputError, match="resume"):
-        analyze(table([12], 20), SETTINGS).enter({"c": print})
+        analyze(wins_table([12], 20), SETTINGS).enter({"c": print})
 
 
 def test_a_posterior_depends_on_the_number_of_the_round_and_the_seed_only() -> None:
-    state = analyze(table([12], 20), SETTINGS).state
+    state = analyze(wins_table([12], 20), SETTINGS).state
     assert np.array_equal(infer(state, 3).log_ratings, infer(state, 3).log_ratings)
     assert not np.array_equal(infer(state, 3).log_ratings, infer(state, 4).log_ratings)
 
@@ -155,12 +146,14 @@ def test_ranking_the_runs_of_a_result_again_gives_its_table() -> None:
 
 
 def test_a_settled_race_needs_no_more_instances() -> None:
-    result = analyze(table([20], 20), SETTINGS)
+    result = analyze(wins_table([20], 20), SETTINGS)
     assert (result.forecast().median, result.forecast().high) == (0, 0)
 
 
 def test_the_closer_a_pair_the_more_instances_it_needs() -> None:
-    needed = [analyze(table([wins], 40), replace(SETTINGS, epsilon=0.0)).forecast().median for wins in (27, 25, 23)]
+    needed = [
+        analyze(wins_table([wins], 40), replace(SETTINGS, epsilon=0.0)).forecast().median for wins in (27, 25, 23)
+    ]
     assert all(count is not None for count in needed)
     assert needed == sorted(needed, key=lambda count: count or 0)
     assert needed[0] != needed[-1]
@@ -168,7 +161,7 @@ def test_the_closer_a_pair_the_more_instances_it_needs() -> None:
 
 def test_the_forecast_is_about_right_for_a_clear_difference() -> None:
     # 70 % wins of 30: p = 0.7 needs (2.33 * 0.5 / 0.2)^2 = 34 instances or so, with the doubt that 30 leave.
-    found = forecast((state := analyze(table([21], 30), replace(SETTINGS, epsilon=0.0))).state, state.posterior)
+    found = forecast((state := analyze(wins_table([21], 30), replace(SETTINGS, epsilon=0.0))).state, state.posterior)
     assert found.low is not None
     assert found.median is not None
     assert found.low <= 16  # the next batch
@@ -177,14 +170,14 @@ def test_the_forecast_is_about_right_for_a_clear_difference() -> None:
 
 def test_equivalence_within_the_rope_needs_fewer_instances_when_the_rope_is_wide() -> None:
     narrow, wide = (
-        analyze(table([30], 60), replace(SETTINGS, epsilon=epsilon)).forecast().median for epsilon in (0.05, 0.2)
+        analyze(wins_table([30], 60), replace(SETTINGS, epsilon=epsilon)).forecast().median for epsilon in (0.05, 0.2)
     )
     assert wide is not None
     assert narrow is None or narrow > wide
 
 
 def test_crossing_resolution_needs_fewer_instances_than_strict() -> None:
-    crossing_pair = table([38, 20, 2], 40, timepoints=3)
+    crossing_pair = wins_table([38, 20, 2], 40)
     strict, crossing = (
         analyze(crossing_pair, replace(SETTINGS, resolution=mode, epsilon=0.0, alpha=0.999)).forecast().median
         for mode in ("strict", "crossing")
@@ -194,22 +187,22 @@ def test_crossing_resolution_needs_fewer_instances_than_strict() -> None:
 
 
 def test_a_forecast_reads_as_a_sentence() -> None:
-    assert "more instances (80 % interval" in str(analyze(table([12], 20), SETTINGS).forecast())
+    assert "more instances (80 % interval" in str(analyze(wins_table([12], 20), SETTINGS).forecast())
 
 
 def test_values_that_grow_are_analyzed_and_given_again() -> None:
-    table = RankingTable.from_values([[[1.0, 2.0], [3.0, 1.0]]], algorithms=["csa", "msr"], timepoints=[1, 2])
+    table = table_of([[[1.0, 2.0], [3.0, 1.0]]])
     result = analyze(table, RaceSettings(seed=1))
     assert [run.best.tolist() for run in result.trajectories()] == [[1, 3], [2, 1]]
 
 
 def test_the_dictionary_of_a_result_is_what_its_json_says() -> None:
-    result = analyze(table([12], 20), SETTINGS)
+    result = analyze(wins_table([12], 20), SETTINGS)
     assert result.to_dict() == json.loads(result.to_json())
 
 
 def test_wording_a_conclusion_simulates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = analyze(table([12], 20), SETTINGS)
+    result = analyze(wins_table([12], 20), SETTINGS)
     assert not result.resolved
     expected = str(result.forecast(20))
     with monkeypatch.context() as patched:
@@ -275,3 +268,50 @@ def test_rounds_of_other_algorithms_are_refused(where: str) -> None:
     }[where]
     with pytest.raises(ValueError, match="'stranger', which is none of the algorithms"):
         check_rounds([strange], "abcd")
+
+
+def test_a_result_gives_its_tables(raced: RaceResult) -> None:
+    algorithms = raced.to_pandas()
+    assert column_kinds(algorithms) == {
+        "algorithm": "names",
+        "status": "text",
+        "round": "int",
+        "by": "names",
+        "probability": "float",
+        "instances": "int",
+        "cost": "float",
+        "failed": "int",
+    }
+    assert list(algorithms["algorithm"]) == list(raced.algorithms)
+    assert algorithms["by"].notna().sum() == len(raced.eliminations) > 0
+    rounds = raced.to_pandas("rounds")
+    assert list(rounds["round"]) == [1, 2, 3, 4]
+    assert rounds["cost"].iloc[-1] == raced.cost
+    assert list(rounds["left"]) == list(len(raced.algorithms) - rounds["eliminated"].cumsum())
+    assert rounds["eliminated"].sum() == len(raced.eliminations)
+    out = raced.to_pandas("eliminations")
+    assert [tuple(row) for row in out.itertuples(index=False)] == [
+        (each.round, each.algorithm, each.by, each.probability) for each in raced.eliminations
+    ]
+    rivals = raced.to_pandas("rivals")
+    assert len(rivals) == sum(len(finished.rivals) for finished in raced.rounds)
+    pairs = raced.to_pandas("open_pairs")
+    assert len(pairs) == sum(len(times) for _, _, times in raced.open_pairs) > 0
+
+
+@pytest.mark.parametrize("what", ["eliminations", "rivals", "open_pairs", "failures", "rounds"])
+def test_an_empty_table_has_the_columns_and_kinds_of_a_full_one(raced: RaceResult, what: Any) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    empty = synthetic_race(timepoints=2, progress=stop)
+    full = RaceResult(
+        state=raced.state, stopped="max_rounds", _posterior=None, failures=(Failure("A", "7", "it crashed"),)
+    )
+    assert len(full.to_pandas(what))
+    assert column_kinds(empty.to_pandas(what)) == column_kinds(full.to_pandas(what))
+
+
+def test_another_table_is_refused(raced: RaceResult) -> None:
+    with pytest.raises(InvalidInputError, match=r"to_pandas: expected .*open_pairs.*got 'draws'"):
+        raced.to_pandas("draws")  # type: ignore[arg-type]

@@ -5,30 +5,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders import posterior_of_logs
 from hypothesis import given
 from hypothesis import strategies as st
 
 from polarbear_plugins import Posterior, RaceSettings, Trajectory
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.racing.rules import crossing, decide, enter, observe, plan
 from polarbear_plugins.racing.state import Order, RaceState, start_race
-from polarbear_plugins.seeds import derived_seed
 
 NAMES = "abcdefgh"
 
 
-def posterior(*draws: list[list[float]], good: bool = True, joint: bool = True) -> Posterior:
+def posterior(*draws: list[list[float]], **options: bool) -> Posterior:
     """Hand-made draws: for each draw a row of log-ratings for each timepoint."""
-    logs = np.array(draws, dtype=float)
-    return Posterior(
-        algorithms=tuple(NAMES[: logs.shape[2]]),
-        timepoints=np.arange(1.0, logs.shape[1] + 1),
-        log_ratings=logs,
-        prior="gp" if joint else "dirichlet",
-        joint=joint,
-        diagnostics=Diagnostics(engine="native", route="by hand", good=good),
-    )
+    return posterior_of_logs(draws, **options)
 
 
 def state(algorithms: int, timepoints: int, **settings: object) -> RaceState:
@@ -451,55 +442,3 @@ def test_only_under_pointwise_elimination_a_newcomer_stops_where_it_is_settled(m
 def test_a_name_enters_once() -> None:
     with pytest.raises(InvalidInputError, match="already"):
         enter(state(2, 1), "a")
-
-
-# Settings.
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"alpha": 0.5},
-        {"alpha": 1.1},
-        {"epsilon": 0.5},
-        {"epsilon": -0.1},
-        {"elimination": "both"},
-        {"resolution": "loose"},
-        {"batch_size": 0},
-        {"batch_min": 9, "batch_max": 8},
-        {"max_rounds": 0},
-        {"max_cost": -1.0},
-        {"max_cost": 0},
-        {"seed": -1},
-        {"draws": 10},
-    ],
-)
-def test_settings_are_checked_at_once_and_name_what_is_wrong(wrong: dict[str, object]) -> None:
-    with pytest.raises(InvalidInputError, match=next(iter(wrong))):
-        RaceSettings(**wrong)  # type: ignore[arg-type]
-
-
-def test_settings_survive_json() -> None:
-    settings = RaceSettings(alpha=0.95, prior="gp", prior_options={"kernel": "se"}, seed=3, max_cost=10.5)
-    assert RaceSettings.from_json(settings.to_json()) == settings
-
-
-def test_options_do_not_change_behind_the_back_of_the_settings() -> None:
-    options = {"kernel": "se"}
-    settings = RaceSettings(prior="gp", prior_options=options)
-    options["kernel"] = "matern52"
-    assert settings.prior_options == {"kernel": "se"}
-
-
-@given(st.integers(0, 2**63), st.text())
-def test_a_derived_seed_is_one_that_every_library_takes(seed: int, name: str) -> None:
-    assert 0 <= derived_seed(seed, "run", name) < 2**31
-
-
-def test_derived_seeds_use_the_whole_range() -> None:
-    assert max(derived_seed(1, name) for name in range(100)) > 0.9 * 2**31
-
-
-def test_settings_with_an_object_for_a_prior_cannot_be_written() -> None:
-    with pytest.raises(InvalidInputError, match="polarbear_priors"):
-        RaceSettings(prior=object()).to_json()

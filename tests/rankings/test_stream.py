@@ -8,6 +8,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from builders import run_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,26 +21,18 @@ from polarbear_plugins.trajectories.trajectory import Trajectory, best_at
 INF, NAN = math.inf, math.nan
 
 
-def run(
-    algorithm: str | int, instance: str | int = "f1", best: object = 1.0, times: object = 1, **more: object
-) -> Trajectory:
-    """A run of one value from time 1 to 100, unless told otherwise."""
-    times, best = np.atleast_1d(times), np.atleast_1d(best)
-    return Trajectory(algorithm=algorithm, instance=instance, times=times, best=best, **{"horizon": 100, **more})
-
-
 @st.composite
 def trajectories(draw: st.DrawFn, *, algorithm: str, instance: str, seed: int = 0) -> Trajectory:
     times = draw(st.lists(st.integers(1, 50), max_size=3, unique=True).map(sorted))
     best = draw(st.lists(st.integers(-3, 3), min_size=len(times), max_size=len(times)).map(sorted))[::-1]
     horizon = draw(st.integers(times[-1] if times else 0, 60))
-    return run(algorithm, instance, best, times, seed=seed, horizon=horizon)
+    return run_of(algorithm, instance, best, times, seed=seed, horizon=horizon)
 
 
 @st.composite
 def experiments(draw: st.DrawFn, *, runs: int = 2) -> list[Trajectory]:
     """Some runs of a, b and c on some instances, in any order; two that begin at time 0 make them comparable."""
-    found = [run("a", "f10", times=0, seed=-1), run("b", "f10", times=0, seed=-1)]
+    found = [run_of("a", "f10", times=0, seed=-1), run_of("b", "f10", times=0, seed=-1)]
     found.append(draw(trajectories(algorithm="c", instance="f2", seed=-1)))
     for instance in ("f2", "f10"):
         for algorithm in "abc":
@@ -55,24 +48,24 @@ grids = st.lists(st.integers(0, 60), min_size=1, max_size=6, unique=True).map(so
 
 
 def test_algorithms_are_ranked_at_every_timepoint() -> None:
-    runs = [run("csa", best=[5, 2], times=[1, 10]), run("msr", best=[4, 3], times=[4, 12])]
+    runs = [run_of("csa", best=[5, 2], times=[1, 10]), run_of("msr", best=[4, 3], times=[4, 12])]
     table = rank(runs, [2, 5, 20])
     assert table.algorithms == ("csa", "msr")
     assert table.ranks.tolist() == [[[1, 2], [2, 1], [1, 2]]]
 
 
 def test_a_run_with_nothing_yet_ranks_last() -> None:
-    runs = [run("a", times=10), run("b", best=9.0), run("c", times=[], best=[])]
+    runs = [run_of("a", times=10), run_of("b", best=9.0), run_of("c", times=[], best=[])]
     assert rank(runs, [5, 10]).ranks.tolist() == [[[2, 1, 2], [1, 2, 3]]]
 
 
 def test_a_run_that_was_not_watched_so_far_is_absent() -> None:
-    runs = [run("a", best=1.0, horizon=10), run("b", best=2.0), run("c", best=3.0)]
+    runs = [run_of("a", best=1.0, horizon=10), run_of("b", best=2.0), run_of("c", best=3.0)]
     assert rank(runs, [10, 11]).ranks.tolist() == [[[1, 2, 3], [0, 1, 2]]]
 
 
 def test_an_algorithm_without_runs_on_an_instance_is_absent_there() -> None:
-    runs = [run("a", "f1"), run("b", "f1", 2.0), run("b", "f2", 2.0), run("c", "f2", 1.0)]
+    runs = [run_of("a", "f1"), run_of("b", "f1", 2.0), run_of("b", "f2", 2.0), run_of("c", "f2", 1.0)]
     assert rank(runs, [10]).ranks.tolist() == [[[1, 2, 0]], [[0, 2, 1]]]
 
 
@@ -133,7 +126,7 @@ def test_renaming_the_algorithms_permutes_the_ranks(runs: list[Trajectory], grid
 
 
 def test_instances_and_algorithms_come_in_their_natural_order() -> None:
-    runs = [run(algorithm, instance) for algorithm in ("es10", "es9") for instance in ("f10", "f2", 3)]
+    runs = [run_of(algorithm, instance) for algorithm in ("es10", "es9") for instance in ("f10", "f2", 3)]
     table = rank(runs, [10])
     assert table.algorithms == ("es9", "es10")
     assert table.instances == ("3", "f2", "f10")
@@ -158,7 +151,7 @@ def test_numbers_inside_names_count_as_numbers(one: int, other: int) -> None:
 
 
 def constant_runs(algorithm: str, by_seed: dict[int, float]) -> list[Trajectory]:
-    return [run(algorithm, best=value, seed=seed) for seed, value in by_seed.items()]
+    return [run_of(algorithm, best=value, seed=seed) for seed, value in by_seed.items()]
 
 
 def test_repetitions_are_paired_in_the_order_of_their_seeds() -> None:
@@ -183,8 +176,8 @@ def test_no_run_is_used_twice_when_repetitions_are_independent() -> None:
 
 
 def test_instances_may_have_different_numbers_of_repetitions() -> None:
-    runs = [run(name, "f1", seed=seed) for name in "ab" for seed in range(3)]
-    table = rank([*runs, run("a", "f2"), run("b", "f2")], [10])
+    runs = [run_of(name, "f1", seed=seed) for name in "ab" for seed in range(3)]
+    table = rank([*runs, run_of("a", "f2"), run_of("b", "f2")], [10])
     assert table.instances == ("f1", "f2")
     assert table.instance_index.tolist() == [0, 0, 0, 1]
     assert table.weights.tolist() == [1 / 3, 1 / 3, 1 / 3, 1]
@@ -193,22 +186,22 @@ def test_instances_may_have_different_numbers_of_repetitions() -> None:
 def test_two_runs_with_the_same_seed_are_refused() -> None:
     message = "Two trajectories of 'a' on instance 'f1' have the seed 4"
     with pytest.raises(InvalidInputError, match=message):
-        rank([run("a", seed=4), run("b"), run("a", best=2.0, seed=4)], [10])
-    assert len(rank([run("a", "f1", seed=4), run("a", "f2", seed=4), run("b", "f1", seed=4)], [10])) == 2
+        rank([run_of("a", seed=4), run_of("b"), run_of("a", best=2.0, seed=4)], [10])
+    assert len(rank([run_of("a", "f1", seed=4), run_of("a", "f2", seed=4), run_of("b", "f1", seed=4)], [10])) == 2
 
 
 # Selection, tolerance and timepoints
 
 
 def test_the_algorithms_asked_for_are_ranked_in_the_order_asked_for() -> None:
-    runs = [run("a", best=1.0), run("b", best=2.0), run("c", best=3.0), run("b", "f2")]
+    runs = [run_of("a", best=1.0), run_of("b", best=2.0), run_of("c", best=3.0), run_of("b", "f2")]
     table = rank(runs, [10], algorithms=["c", "a"])
     assert table.algorithms == ("c", "a")
     assert table.values.tolist() == [[[3, 1]]]
 
 
 def test_values_closer_than_the_tolerance_are_tied() -> None:
-    runs = [run("a", best=1.0), run("b", best=1.25)]
+    runs = [run_of("a", best=1.0), run_of("b", best=1.25)]
     assert rank(runs, [10], tolerance=0.5).ranks.tolist() == [[[1, 1]]]
     assert rank(runs, [10]).ranks.tolist() == [[[1, 2]]]
 
@@ -230,57 +223,57 @@ def test_values_closer_than_the_tolerance_are_tied() -> None:
         ({"tolerance": -1}, "tolerance: must not be negative, got -1"),
         ({"trajectories": []}, "There are no trajectories to rank"),
         ({"trajectories": [], "algorithms": ["a", "b"]}, "There are no trajectories to rank"),
-        ({"trajectories": [run("a"), run("a", "f2")]}, "at least two algorithms, got only 'a'"),
-        ({"trajectories": [run("a", "f1"), run("b", "f2")]}, "The algorithms a, b have no instance in common"),
+        ({"trajectories": [run_of("a"), run_of("a", "f2")]}, "at least two algorithms, got only 'a'"),
+        ({"trajectories": [run_of("a", "f1"), run_of("b", "f2")]}, "The algorithms a, b have no instance in common"),
         (
-            {"trajectories": [run("a", horizon=9), run("b", times=[], best=[], horizon=9), run("b", "f2")]},
+            {"trajectories": [run_of("a", horizon=9), run_of("b", times=[], best=[], horizon=9), run_of("b", "f2")]},
             "The algorithms a, b have no instance in common at any timepoint",
         ),
         (
-            {"trajectories": [run(name, times=[], best=[]) for name in "ab"]},
+            {"trajectories": [run_of(name, times=[], best=[]) for name in "ab"]},
             r"1 of 1 lie outside every run \(10\)\. The runs have values nowhere: none of them found a value",
         ),
         ({"trajectories": ["a.csv"]}, r"Expected Trajectory objects, got str\..*read_trajectories"),
     ],
 )
 def test_what_cannot_be_ranked_is_refused(arguments: dict[str, object], message: str) -> None:
-    good = {"trajectories": [run("a"), run("b")], "timepoints": [10]}
+    good = {"trajectories": [run_of("a"), run_of("b")], "timepoints": [10]}
     with pytest.raises(PolarBearError, match=message):
         rank(**{**good, **arguments})
 
 
 def test_timepoints_inside_a_single_run_are_allowed() -> None:
-    runs = [run("a", times=1, horizon=10), run("b", times=5, horizon=20)]
+    runs = [run_of("a", times=1, horizon=10), run_of("b", times=5, horizon=20)]
     assert rank(runs, [1, 5, 10, 20]).ranks.tolist() == [[[1, 2], [1, 1], [1, 1], [0, 1]]]
 
 
 def test_the_default_timepoints_are_those_of_the_trajectories() -> None:
-    runs = [run("a", times=[3, 20], best=[2, 1]), run("b", times=5, horizon=80)]
+    runs = [run_of("a", times=[3, 20], best=[2, 1]), run_of("b", times=5, horizon=80)]
     table = rank(iter(runs))
     np.testing.assert_array_equal(table.timepoints, default_timepoints(runs))
 
 
 def test_default_timepoints_span_the_time_in_which_every_algorithm_has_values() -> None:
     of_b = [(7.5, 50), (5.5, 80), (6.5, 60)]
-    runs = [run("b", name, [2, 1], [first, 40], horizon=last) for name, (first, last) in enumerate(of_b)]
-    grid = default_timepoints([*runs, run("a", times=3.5)], count=10)
+    runs = [run_of("b", name, [2, 1], [first, 40], horizon=last) for name, (first, last) in enumerate(of_b)]
+    grid = default_timepoints([*runs, run_of("a", times=3.5)], count=10)
     assert (grid[0], grid[-1], grid.size) == (5.5, 80, 10)
     np.testing.assert_allclose(grid[1:] / grid[:-1], (80 / 5.5) ** (1 / 9))
 
 
 def test_default_timepoints_are_whole_where_all_times_are() -> None:
-    grid = default_timepoints([run("a", times=3), run("b", times=5, horizon=99.5)], count=30)
+    grid = default_timepoints([run_of("a", times=3), run_of("b", times=5, horizon=99.5)], count=30)
     assert (grid[0], grid[-1], grid.size) == (5, 99, 30)
     assert (grid == np.rint(grid)).all()
 
 
 def test_there_are_fewer_default_timepoints_where_there_are_fewer_whole_times() -> None:
-    assert default_timepoints([run("a", times=3), run("b", times=2, horizon=6)]).tolist() == [3, 4, 5, 6]
-    assert default_timepoints([run("a", times=3), run("b", times=2, horizon=3.5)]).tolist() == [3]
+    assert default_timepoints([run_of("a", times=3), run_of("b", times=2, horizon=6)]).tolist() == [3, 4, 5, 6]
+    assert default_timepoints([run_of("a", times=3), run_of("b", times=2, horizon=3.5)]).tolist() == [3]
 
 
 def test_default_timepoints_pass_over_runs_without_a_value() -> None:
-    runs = [run("a", times=3), run("b", times=2), run("a", "f2", best=[], times=[])]
+    runs = [run_of("a", times=3), run_of("b", times=2), run_of("a", "f2", best=[], times=[])]
     assert default_timepoints(runs)[0] == 3
 
 
@@ -288,11 +281,11 @@ def test_default_timepoints_pass_over_runs_without_a_value() -> None:
     ("runs", "message"),
     [
         (
-            [run(name, times=[], best=[]) for name in ("a10", "a9")] + [run("b")],
+            [run_of(name, times=[], best=[]) for name in ("a10", "a9")] + [run_of("b")],
             r"timepoints: a9, a10 never found a value\. Say which timepoints to compare",
         ),
         (
-            [run("a", times=50), run("b", times=1, horizon=20)],
+            [run_of("a", times=50), run_of("b", times=1, horizon=20)],
             "timepoints: no time suits all algorithms: one has its first value at 50, another was .* until 20",
         ),
     ],
@@ -311,17 +304,17 @@ def test_without_trajectories_there_are_no_default_timepoints() -> None:
 def test_a_number_of_default_timepoints_that_means_nothing_is_refused(count: object) -> None:
     message = f"default_timepoints: count must be a whole number of at least 1, got {count!r}"
     with pytest.raises(InvalidInputError, match=message):
-        default_timepoints([run("a"), run("b")], count=count)
+        default_timepoints([run_of("a"), run_of("b")], count=count)
 
 
 @pytest.mark.parametrize("last", [80, 80.5])
 def test_a_single_default_timepoint_is_the_last(last: float) -> None:
-    assert default_timepoints([run("a", times=3), run("b", times=2, horizon=last)], count=1).tolist() == [last]
+    assert default_timepoints([run_of("a", times=3), run_of("b", times=2, horizon=last)], count=1).tolist() == [last]
 
 
 @pytest.mark.parametrize("time", [0, 1, 2.5])
 def test_where_only_one_time_suits_all_it_is_the_default_timepoint(time: float) -> None:
-    runs = [run("a", times=time), run("b", times=time, horizon=time)]
+    runs = [run_of("a", times=time), run_of("b", times=time, horizon=time)]
     assert default_timepoints(runs).tolist() == [time]
     assert rank(runs).timepoints.tolist() == [time]
 
@@ -333,13 +326,13 @@ def test_where_only_one_time_suits_all_it_is_the_default_timepoint(time: float) 
 def test_default_timepoints_of_runs_with_values_at_time_0_begin_after_it(
     times: list[float], horizon: float, first: float
 ) -> None:
-    grid = default_timepoints([run(name, times=times, best=-np.array(times), horizon=horizon) for name in "ab"])
+    grid = default_timepoints([run_of(name, times=times, best=-np.array(times), horizon=horizon) for name in "ab"])
     assert (grid[0], grid[-1]) == (first, horizon)
 
 
 def test_algorithms_that_are_not_ranked_have_no_say_in_the_default_timepoints() -> None:
-    ranked = [run("a", times=3, horizon=80), run("b", times=5)]
-    others = [run("late", times=90.5), run("short", horizon=6), run("failed", times=[], best=[])]
+    ranked = [run_of("a", times=3, horizon=80), run_of("b", times=5)]
+    others = [run_of("late", times=90.5), run_of("short", horizon=6), run_of("failed", times=[], best=[])]
     table = rank([*others, *ranked], algorithms=["a", "b"])
     np.testing.assert_array_equal(table.timepoints, default_timepoints(ranked))
 
@@ -372,7 +365,7 @@ def test_a_block_comes_exactly_when_its_instance_is_complete(order: list[tuple[s
     missing: dict[str, int] = {}
     for name, instance, seed in order:
         missing[instance] = missing.get(instance, 4) - 1
-        block = stream.add(run(name, instance, seed + 10 * (name == "b"), seed=seed))
+        block = stream.add(run_of(name, instance, seed + 10 * (name == "b"), seed=seed))
         if missing[instance]:
             assert block is None
         else:
@@ -388,7 +381,7 @@ def test_a_stream_gives_a_block_before_it_asks_for_the_next_run() -> None:
     def runs() -> Iterator[Trajectory]:
         for name, instance in (("a", "f2"), ("b", "f1"), ("b", "f2"), ("a", "f1")):
             asked.append(name + instance)
-            yield run(name, instance)
+            yield run_of(name, instance)
 
     blocks = stream_rankings(runs(), ["a", "b"], [10])
     assert next(blocks).instances == ("f2",)
@@ -398,14 +391,20 @@ def test_a_stream_gives_a_block_before_it_asks_for_the_next_run() -> None:
 
 
 def test_incomplete_instances_come_at_the_end_as_partial_rankings() -> None:
-    runs = [run("c", "f9", 3.0), run("a", "f1"), run("a", "f9", 5.0), run("b", "f1", 2.0), run("c", "f1", 3.0)]
+    runs = [
+        run_of("c", "f9", 3.0),
+        run_of("a", "f1"),
+        run_of("a", "f9", 5.0),
+        run_of("b", "f1", 2.0),
+        run_of("c", "f1", 3.0),
+    ]
     complete, partial = stream_rankings(runs, ["a", "b", "c"], [10])
     assert (complete.instances, complete.ranks.tolist()) == (("f1",), [[[1, 2, 3]]])
     assert (partial.instances, partial.ranks.tolist()) == (("f9",), [[[2, 0, 1]]])
 
 
 def test_an_instance_short_of_a_run_is_ranked_with_the_runs_it_has() -> None:
-    runs = [run("a", best=1.0, seed=1), run("b", best=2.0, seed=1), run("a", best=3.0, seed=2)]
+    runs = [run_of("a", best=1.0, seed=1), run_of("b", best=2.0, seed=1), run_of("a", best=3.0, seed=2)]
     (block,) = stream_rankings(runs, ["a", "b"], [10], runs=2)
     assert block.values.tolist() == [[[1, 2]], [[3, 2]]]
     (block,) = stream_rankings(runs, ["a", "b"], [10], runs=2, repetitions="independent")
@@ -415,7 +414,7 @@ def test_an_instance_short_of_a_run_is_ranked_with_the_runs_it_has() -> None:
 def test_finishing_a_stream_leaves_nothing_waiting() -> None:
     stream = RankingStream(["a", "b"], [10])
     for instance in ("f2", "f1"):
-        stream.add(run("a", instance))
+        stream.add(run_of("a", instance))
     assert stream.waiting == ("f2", "f1")
     assert [block.instances for block in stream.finish()] == [("f2",), ("f1",)]
     assert stream.waiting == ()
@@ -424,22 +423,22 @@ def test_finishing_a_stream_leaves_nothing_waiting() -> None:
 
 def test_a_late_extra_run_is_refused() -> None:
     stream = RankingStream(["a", "b"], [10])
-    stream.add(run("a"))
+    stream.add(run_of("a"))
     with pytest.raises(InvalidInputError, match=r"'a' has had its 1 run\(s\) on instance 'f1' already.*with seed 5"):
-        stream.add(run("a", seed=5))
-    stream.add(run("b"))
+        stream.add(run_of("a", seed=5))
+    stream.add(run_of("b"))
     with pytest.raises(InvalidInputError, match=r"'f1' have been given out already; .*'b'.*seed=6.* too late\..*runs="):
-        stream.add(run("b", seed=6))
+        stream.add(run_of("b", seed=6))
     assert stream.waiting == ()
 
 
 def test_a_refused_run_leaves_the_stream_as_it_was() -> None:
     stream = RankingStream(["a", "b"], [10], runs=2)
-    stream.add(run("a", best=1.0, seed=1))
+    stream.add(run_of("a", best=1.0, seed=1))
     with pytest.raises(InvalidInputError, match="Two trajectories of 'a' on instance 'f1' have the seed 1"):
-        stream.add(run("a", best=7.0, seed=1))
+        stream.add(run_of("a", best=7.0, seed=1))
     with pytest.raises(InvalidInputError, match=r"The stream ranks a, b; got a trajectory of 'c'\."):
-        stream.add(run("c", "f2"))
+        stream.add(run_of("c", "f2"))
     with pytest.raises(InvalidInputError, match=r"Expected Trajectory objects, got dict\."):
         stream.add({"algorithm": "a"})
     assert stream.waiting == ("f1",)
@@ -481,8 +480,8 @@ def test_of_a_waiting_run_only_the_values_at_the_timepoints_are_held() -> None:
     grid, steps = [10, 20, 30], np.arange(1, 1001)
     stream = RankingStream(["a", "b"], grid, runs=2)
     for instance in ("f1", "f2"):
-        stream.add(run("a", instance, -steps, steps, horizon=1000))
-        stream.add(run("b", instance, -steps, steps, horizon=1000))
+        stream.add(run_of("a", instance, -steps, steps, horizon=1000))
+        stream.add(run_of("b", instance, -steps, steps, horizon=1000))
     held = arrays_held_by(stream)
     assert len([array for array in held if array.tolist() == [-10, -20, -30]]) == 4
     assert max(array.size for array in held) == len(grid)
@@ -492,7 +491,7 @@ def test_of_a_complete_instance_nothing_is_held() -> None:
     stream = RankingStream(["a", "b"], [10, 20, 30])
     before = len(arrays_held_by(stream))
     for name in ("a", "b"):
-        stream.add(run(name))
+        stream.add(run_of(name))
         assert len(arrays_held_by(stream)) == before + (name == "a")
 
 

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from builders import column_kinds, table_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -17,13 +18,6 @@ INF, NAN = math.inf, math.nan
 
 numbers = st.sampled_from([-3.0, -2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0])
 numbers_or_nothing = st.sampled_from([-3.0, -2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, NAN, NAN, INF, -INF])
-
-
-def table_of(values: object, **more: object) -> RankingTable:
-    """A table of as many algorithms and timepoints as there are values."""
-    _, timepoints, algorithms = np.shape(values)
-    names = {"algorithms": list("abcdefgh"[:algorithms]), "timepoints": range(1, timepoints + 1)}
-    return RankingTable.from_values(values, **{**names, **more})
 
 
 @st.composite
@@ -449,3 +443,27 @@ def test_a_better_value_never_worsens_its_own_rank(data: st.DataObject, values: 
     )
     before, after = table_of(values, tolerance=tolerance), table_of(better, tolerance=tolerance)
     assert (after.ranks[..., ours] <= before.ranks[..., ours]).all()
+
+
+def test_the_rankings_have_a_row_for_each_observation() -> None:
+    values = np.random.default_rng(1).random((6, 4, 3))
+    values[2, 3, 1] = np.nan
+    table = table_of(values, instances=["f1", "f1", "f2", "f3", "f4", "f5"])
+    frame = table.to_pandas()
+    assert column_kinds(frame) == {
+        "instance": "names",
+        "repetition": "int",
+        "timepoint": "float",
+        "algorithm": "names",
+        "value": "float",
+        "rank": "int",
+        "weight": "float",
+    }
+    assert len(frame) == 6 * 4 * 3 - 1
+    # The table can be made again from it.
+    cells = frame.pivot_table(
+        index=["instance", "repetition"], columns=["timepoint", "algorithm"], values="value", observed=True
+    )
+    np.testing.assert_array_equal(cells.to_numpy().reshape(6, 4, 3), table.values)
+    assert frame.groupby("instance", observed=True)["weight"].sum().eq(12).sum() == 4  # f2 lacks a value
+    assert list(frame["algorithm"].cat.categories) == ["a", "b", "c"]

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import posterior_of, synthetic_race, table_of
 
 from polarbear_plugins import RaceResult, RaceSettings, RankingTable, analyze, hookimpl, race, select
-from polarbear_plugins.errors import InvalidInputError, MissingExtraError, SourceError
+from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.plugins.hookspecs import ReportSection
 from polarbear_plugins.plugins.manager import Plugins
-from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.state import Failure
-from polarbear_plugins.report import figures, render, write_report
+from polarbear_plugins.report import render, write_report
 from polarbear_plugins.report.commands import how_to_repeat
 from polarbear_plugins.report.words import Stretch, advice_from, conclusion, stretches
 
@@ -44,16 +44,12 @@ def crossing(first: str = "early", second: str = "late", rows: int = 60) -> Race
 
 def unsettled() -> RaceResult:
     values = [[[1.0, 2.0], [1.0, 2.0]], [[2.0, 1.0], [1.0, 2.0]]]
-    return analyze(
-        RankingTable.from_values(values, algorithms=["a", "b"], timepoints=[1, 2]), RaceSettings(seed=1, draws=500)
-    )
+    return analyze(table_of(values), RaceSettings(seed=1, draws=500))
 
 
 @pytest.fixture(scope="module")
 def raced() -> RaceResult:
-    settings = RaceSettings(seed=3, max_rounds=4, alpha=0.9, draws=500)
-    options = {"algorithms": 7, "timepoints": 10}
-    return race("synthetic", "synthetic", range(1, 11), settings, workers=0, portfolio_options=options)
+    return synthetic_race(algorithms=7, draws=500)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +108,7 @@ def test_the_conclusion_stands_first_and_says_whom_to_choose_until_when() -> Non
 
 
 def test_one_algorithm_left_is_the_conclusion() -> None:
-    table = RankingTable.from_values([[[1.0, 2.0]]] * 40, algorithms=["good", "bad"], timepoints=[10])
+    table = table_of([[[1.0, 2.0]]] * 40, algorithms=["good", "bad"], timepoints=[10])
     result = analyze(table, RaceSettings(seed=1, draws=500))
     page = Page(without_plugins(result))
     assert "1 of 2 algorithms is right for some budget: good. Every pair is settled." in page.text
@@ -217,7 +213,7 @@ def test_a_budget_by_itself_is_a_preference() -> None:
 
 
 def test_timepoints_from_0_leave_out_the_logarithm() -> None:
-    table = RankingTable.from_values([[[1.0, 2.0]] * 3] * 5, algorithms=["a", "b"], timepoints=[0, 1, 2])
+    table = table_of([[[1.0, 2.0]] * 3] * 5, timepoints=[0, 1, 2])
     assert "log-uniform" not in Page(without_plugins(analyze(table, RaceSettings(seed=1, draws=500)))).choices
 
 
@@ -240,7 +236,7 @@ def test_a_phone_shows_every_figure_without_scrolling_sideways(html: str) -> Non
 
 
 def test_a_single_timepoint_has_one_preference_and_the_only_candidate_no_figure_of_its_value() -> None:
-    table = RankingTable.from_values([[[1.0, 2.0]]] * 40, algorithms=["good", "bad"], timepoints=[10])
+    table = table_of([[[1.0, 2.0]]] * 40, algorithms=["good", "bad"], timepoints=[10])
     page = Page(without_plugins(analyze(table, RaceSettings(seed=1, draws=500)), unit="evaluations"))
     assert list(page.choices) == ["uniform"]
     assert "timepoint 10 evaluations" in page.text
@@ -249,13 +245,8 @@ def test_a_single_timepoint_has_one_preference_and_the_only_candidate_no_figure_
     assert not [label for label in labels if "of those that are left" in label or "value of each" in label]
 
 
-def test_without_matplotlib_the_report_says_how_to_get_figures(
-    raced: RaceResult, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(module: str, *, extra: str, who: str) -> None:
-        raise MissingExtraError(f"{who} needs '{module}'. Install it with: pip install 'polarbear-plugins[{extra}]'")
-
-    monkeypatch.setattr(figures, "require", missing)
+@pytest.mark.usefixtures("without_figures")
+def test_without_matplotlib_the_report_says_how_to_get_figures(raced: RaceResult) -> None:
     page = Page(without_plugins(raced))
     assert "svg" not in {tag for tag, _ in page.tags}
     assert "There are no figures in this report." in page.text
@@ -263,6 +254,7 @@ def test_without_matplotlib_the_report_says_how_to_get_figures(
     assert page.choices
 
 
+@pytest.mark.slow
 def test_a_paper_size_report_stays_below_2_mb() -> None:
     rng = np.random.default_rng(1)
     level = np.cumsum(rng.normal(size=(200, 7)), axis=0) / 4
@@ -273,6 +265,7 @@ def test_a_paper_size_report_stays_below_2_mb() -> None:
     assert len(without_plugins(result).encode()) < 2_000_000
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_sections_of_plugins_stand_behind_ours_in_order_with_escaped_titles_and_their_html(raced: RaceResult) -> None:
     class One:
         @hookimpl
@@ -298,6 +291,7 @@ def test_sections_of_plugins_stand_behind_ours_in_order_with_escaped_titles_and_
     assert "b" not in {tag for tag, _ in page.tags}
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_section_of_another_kind_is_refused(raced: RaceResult) -> None:
     class Wrong:
         @hookimpl
@@ -311,6 +305,7 @@ def test_a_section_of_another_kind_is_refused(raced: RaceResult) -> None:
         render(raced, plugins=plugins)
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_file_that_is_no_report_is_not_replaced_unless_forced(raced: RaceResult, tmp_path: Path) -> None:
     path = tmp_path / "mine.html"
     path.write_text("<html>my own work</html>")
@@ -323,6 +318,7 @@ def test_a_file_that_is_no_report_is_not_replaced_unless_forced(raced: RaceResul
     assert [found.name for found in tmp_path.iterdir()] == ["mine.html"]
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_place_that_cannot_be_written_is_an_error_that_names_it(raced: RaceResult, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"nowhere.*cannot be written"):
         write_report(raced, tmp_path / "nowhere" / "race.html", plugins=Plugins())
@@ -337,21 +333,12 @@ def test_the_advice_needs_no_unit_and_gives_up_on_many_changes() -> None:
     assert advice_from(many, grid) == "The likely best algorithm changes 5 times with the budget, among a, b."
 
 
-def _posterior(mean: list[list[float]]) -> Posterior:
-    logs = np.log(np.array([mean]))
-    known = analyze(
-        RankingTable.from_values([[[1.0, 2.0]] * len(mean)], algorithms=["a", "b"], timepoints=range(1, len(mean) + 1)),
-        RaceSettings(seed=1, draws=100),
-    ).posterior
-    return Posterior(known.algorithms, known.timepoints, logs, "dirichlet", False, known.diagnostics)
-
-
 def test_a_change_is_advised_only_where_it_pays() -> None:
     hair = [[0.501, 0.499], [0.499, 0.501], [0.501, 0.499], [0.501, 0.499]]
-    assert stretches(_posterior(hair), ("a", "b")) == [Stretch(0, 3, "a")]
+    assert stretches(posterior_of([hair]), ("a", "b")) == [Stretch(0, 3, "a")]
     clear = [[0.7, 0.3], [0.7, 0.3], [0.2, 0.8], [0.3, 0.7]]
-    assert stretches(_posterior(clear), ("a", "b")) == [Stretch(0, 1, "a"), Stretch(2, 3, "b")]
-    assert stretches(_posterior(clear), ("b",)) == [Stretch(0, 3, "b")]
+    assert stretches(posterior_of([clear]), ("a", "b")) == [Stretch(0, 1, "a"), Stretch(2, 3, "b")]
+    assert stretches(posterior_of([clear]), ("b",)) == [Stretch(0, 3, "b")]
 
 
 def test_stretches_are_the_best_of_all_ways_to_change() -> None:
@@ -359,7 +346,7 @@ def test_stretches_are_the_best_of_all_ways_to_change() -> None:
     for _ in range(20):
         share = rng.uniform(0.46, 0.54, 6)
         mean = np.stack([share, 1 - share], axis=1)
-        found = stretches(_posterior(mean.tolist()), ("a", "b"))
+        found = stretches(posterior_of([mean]), ("a", "b"))
 
         def worth(way: tuple[int, ...], mean: np.ndarray = mean) -> float:
             changes = sum(one != other for one, other in itertools.pairwise(way))

@@ -5,29 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import column_kinds, posterior_of, table_of
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from polarbear_plugins import Posterior, RankingTable, fit, select
+from polarbear_plugins import Posterior, RaceResult, fit, select
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.posterior.posterior import Diagnostics
 
 PREFERENCES = ["uniform", "log-uniform", "final", "worst"]
 RISKS = ["best", "expected", "quantile:0.05"]
-
-
-def posterior(ratings: Any, *, algorithms: str = "abcdef", timepoints: Any = None, joint: bool = True) -> Posterior:
-    """Hand-made ratings ``[draw, timepoint, algorithm]``."""
-    draws = np.asarray(ratings, dtype=float)
-    return Posterior(
-        algorithms=tuple(algorithms[: draws.shape[2]]),
-        timepoints=np.arange(1.0, draws.shape[1] + 1) if timepoints is None else np.asarray(timepoints, dtype=float),
-        log_ratings=np.log(draws),
-        prior="gp" if joint else "dirichlet",
-        joint=joint,
-        diagnostics=Diagnostics(engine="native", route="by hand", good=True),
-    )
 
 
 # Three algorithms at timepoints 1 and 2 in four draws: a is good early, c late, b steady.
@@ -43,11 +30,11 @@ RATINGS = [
 def posteriors(draw: st.DrawFn) -> Posterior:
     shape = draw(st.integers(1, 20)), draw(st.integers(1, 4)), draw(st.integers(2, 5))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
-    return posterior(rng.dirichlet(np.ones(shape[2]), size=shape[:2]), timepoints=np.geomspace(1, 100, shape[1]))
+    return posterior_of(rng.dirichlet(np.ones(shape[2]), size=shape[:2]), timepoints=np.geomspace(1, 100, shape[1]))
 
 
 def test_the_value_is_the_preference_of_the_ratings_draw_by_draw() -> None:
-    one = posterior(RATINGS)
+    one = posterior_of(RATINGS)
     np.testing.assert_allclose(
         select(one, preference="uniform").values,
         [[0.35, 0.3, 0.35], [0.4, 0.3, 0.3], [0.35, 0.4, 0.25], [0.1, 0.1, 0.8]],
@@ -61,7 +48,7 @@ def test_the_value_is_the_preference_of_the_ratings_draw_by_draw() -> None:
 
 def test_each_risk_profile_chooses_by_its_own_score() -> None:
     # Values: a 0.9 0.1 0.1, b 0.05 0.5 0.5, c 0.05 0.4 0.4 at one timepoint.
-    one = posterior([[[0.9, 0.05, 0.05]], [[0.1, 0.5, 0.4]], [[0.1, 0.5, 0.4]]])
+    one = posterior_of([[[0.9, 0.05, 0.05]], [[0.1, 0.5, 0.4]], [[0.1, 0.5, 0.4]]])
     best = select(one, risk="best")
     assert best.algorithm == "b"
     assert best.scores == pytest.approx({"a": 1 / 3, "b": 2 / 3, "c": 0})
@@ -76,34 +63,34 @@ def test_each_risk_profile_chooses_by_its_own_score() -> None:
 
 
 def test_the_expected_regret_is_the_mean_gap_to_the_best_of_each_draw() -> None:
-    choice = select(posterior(RATINGS), preference="final")
+    choice = select(posterior_of(RATINGS), preference="final")
     # c is 0.6, 0.5, 0.4 (shared with b) and 0.8: never behind.
     assert (choice.algorithm, choice.expected_regret) == ("c", 0.0)
-    choice = select(posterior(RATINGS), preference="worst", risk="best")
+    choice = select(posterior_of(RATINGS), preference="worst", risk="best")
     # b leads by the worst rating in three draws, and in the last c has 0.8 against 0.1.
     assert choice.algorithm == "b"
     assert choice.expected_regret == pytest.approx(0.7 / 4)
 
 
 def test_who_shares_the_highest_value_counts_in_full() -> None:
-    choice = select(posterior([[[0.4, 0.4, 0.2]], [[0.5, 0.3, 0.2]]]), risk="best")
+    choice = select(posterior_of([[[0.4, 0.4, 0.2]], [[0.5, 0.3, 0.2]]]), risk="best")
     assert choice.scores == {"a": 1.0, "b": 0.5, "c": 0.0}
 
 
 def test_the_mean_decides_between_equal_scores_and_then_the_order() -> None:
-    one = posterior([[[0.55, 0.45]], [[0.1, 0.9]]])
+    one = posterior_of([[[0.55, 0.45]], [[0.1, 0.9]]])
     assert select(one, risk="best").algorithm == "b"
-    assert select(posterior([[[0.5, 0.5]]]), risk="best").algorithm == "a"
+    assert select(posterior_of([[[0.5, 0.5]]]), risk="best").algorithm == "a"
 
 
 def test_ratings_are_those_among_the_candidates() -> None:
-    choice = select(posterior(RATINGS), among=["c", "a"], preference="final")
+    choice = select(posterior_of(RATINGS), among=["c", "a"], preference="final")
     assert choice.candidates == ("a", "c")
     np.testing.assert_allclose(choice.values, [[1 / 7, 6 / 7], [1 / 6, 5 / 6], [1 / 3, 2 / 3], [1 / 9, 8 / 9]])
 
 
 def test_candidates_that_hardly_ever_win_among_all_are_still_told_apart() -> None:
-    one = posterior([[[1.0, 1.0, 1.0]]])
+    one = posterior_of([[[1.0, 1.0, 1.0]]])
     one.log_ratings[0, 0] = [0.0, -2000.0, -2001.0]
     np.testing.assert_allclose(select(one, among=["b", "c"]).values, [[1 / (1 + np.exp(-1)), 1 / (1 + np.e)]])
 
@@ -120,7 +107,7 @@ def test_an_algorithm_left_out_does_not_change_who_is_preferred_at_a_timepoint(
 
 
 def test_a_single_candidate_is_the_choice() -> None:
-    choice = select(posterior(RATINGS), among={"b"}, risk="best")
+    choice = select(posterior_of(RATINGS), among={"b"}, risk="best")
     assert (choice.algorithm, choice.scores, choice.expected_regret) == ("b", {"b": 1.0}, 0.0)
 
 
@@ -180,7 +167,7 @@ def test_a_budget_that_is_surely_large_is_the_final_preference(one: Posterior, r
 
 
 def test_a_budget_that_concentrates_on_the_end_approaches_the_final_preference() -> None:
-    one = posterior(RATINGS)
+    one = posterior_of(RATINGS)
     final = select(one, preference="final").values
     gaps = [np.abs(select(one, preference=stats.norm(2.5, sd)).values - final).max() for sd in (2, 1, 0.5, 0.1)]
     assert gaps == sorted(gaps, reverse=True)
@@ -195,12 +182,12 @@ def test_a_function_for_the_lowest_rating_is_the_worst_preference(one: Posterior
 
 
 def test_independent_timepoints_can_be_averaged_too() -> None:
-    first, second = (select(posterior(RATINGS, joint=joint)) for joint in (True, False))
+    first, second = (select(posterior_of(RATINGS, joint=joint)) for joint in (True, False))
     np.testing.assert_array_equal(first.values, second.values)
 
 
 def test_choosing_leaves_the_posterior_alone() -> None:
-    one = posterior(RATINGS)
+    one = posterior_of(RATINGS)
     before = one.log_ratings.copy()
     select(one, preference=lambda ratings: ratings.sort() or ratings[0])
     select(one, preference="worst", among=["a", "b"])
@@ -208,7 +195,7 @@ def test_choosing_leaves_the_posterior_alone() -> None:
 
 
 def test_the_summary_tells_of_each_candidate_with_the_choice_first() -> None:
-    choice = select(posterior(RATINGS), preference="final", risk="quantile:0.25")
+    choice = select(posterior_of(RATINGS), preference="final", risk="quantile:0.25")
     table = choice.summary(0.5)
     assert table.index.to_list() == ["c", "b", "a"]
     assert table.index.name == "algorithm"
@@ -220,12 +207,12 @@ def test_the_summary_tells_of_each_candidate_with_the_choice_first() -> None:
 
 
 def test_the_summary_puts_the_choice_first_where_scores_are_equal() -> None:
-    choice = select(posterior([[[0.55, 0.45]], [[0.1, 0.9]]]), risk="best")
+    choice = select(posterior_of([[[0.55, 0.45]], [[0.1, 0.9]]]), risk="best")
     assert choice.summary().index[0] == choice.algorithm == "b"
 
 
 def test_a_choice_goes_through_json() -> None:
-    choice = select(posterior(RATINGS), preference=[1, 3], risk="best")
+    choice = select(posterior_of(RATINGS), preference=[1, 3], risk="best")
     told = json.loads(json.dumps(choice.to_dict()))
     assert told["algorithm"] == choice.algorithm == "c"
     assert (told["preference"], told["risk"], told["weights"]) == ("weights", "best", [0.25, 0.75])
@@ -233,11 +220,11 @@ def test_a_choice_goes_through_json() -> None:
     assert list(told["candidates"]) == ["a", "b", "c"]
     for name, row in choice.summary().iterrows():
         assert told["candidates"][name] == row.to_dict()
-    assert json.loads(json.dumps(select(posterior(RATINGS), preference="worst").to_dict()))["weights"] is None
+    assert json.loads(json.dumps(select(posterior_of(RATINGS), preference="worst").to_dict()))["weights"] is None
 
 
 def test_the_representation_says_what_was_chosen_under_what() -> None:
-    assert repr(select(posterior(RATINGS), preference="worst", risk="best")) == (
+    assert repr(select(posterior_of(RATINGS), preference="worst", risk="best")) == (
         "Choice('b' of 3, preference 'worst', risk 'best', score 0.75, expected regret 0.175)"
     )
 
@@ -255,7 +242,7 @@ def test_the_representation_says_what_was_chosen_under_what() -> None:
 )
 def test_candidates_that_make_no_sense_are_refused(among: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        select(posterior(RATINGS), among=among)
+        select(posterior_of(RATINGS), among=among)
 
 
 @pytest.mark.parametrize(
@@ -276,12 +263,12 @@ def test_candidates_that_make_no_sense_are_refused(among: Any, message: str) -> 
 )
 def test_a_risk_profile_without_meaning_is_refused(risk: Any) -> None:
     with pytest.raises(InvalidInputError, match='risk: expected "best"'):
-        select(posterior(RATINGS), risk=risk)
+        select(posterior_of(RATINGS), risk=risk)
 
 
 def test_a_preference_that_does_not_fit_the_posterior_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="a weight for each of 2 timepoints, got 3"):
-        select(posterior(RATINGS), preference=[1, 2, 3])
+        select(posterior_of(RATINGS), preference=[1, 2, 3])
 
 
 @pytest.mark.parametrize("prior", ["dirichlet", "bspline"])
@@ -289,7 +276,15 @@ def test_a_fitted_posterior_gives_the_obvious_choices(prior: str) -> None:
     rng = np.random.default_rng(0)
     means = np.array([[0.0, 1.0, 2.0], [1.0, 1.2, 1.5], [2.0, 1.0, 0.0], [2.0, 1.0, 0.0]])
     values = means + 0.5 * rng.normal(size=(40, 4, 3))
-    one = fit(RankingTable.from_values(values, algorithms=["a", "b", "c"], timepoints=[1, 2, 3, 4]), prior, seed=1)
+    one = fit(table_of(values), prior, seed=1)
     assert select(one, preference="final").algorithm == "c"
     assert select(one, preference=[1, 0, 0, 0]).algorithm == "a"
     assert select(one, preference=stats.uniform(1, 0.5), risk="best").scores["a"] > 0.99
+
+
+def test_a_choice_gives_what_it_chose_from(raced: RaceResult) -> None:
+    choice = select(raced.posterior, preference="final")
+    frame = choice.to_pandas()
+    assert column_kinds(frame) == {"draw": "int", "algorithm": "names", "value": "float"}
+    means = frame.groupby("algorithm", observed=True)["value"].mean()
+    np.testing.assert_allclose(means, choice.summary()["mean"].loc[list(choice.candidates)])

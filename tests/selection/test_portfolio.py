@@ -7,35 +7,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import column_kinds, posterior_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polarbear_plugins import Posterior, select, select_portfolio
+from polarbear_plugins import Posterior, RaceResult, select, select_portfolio
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.selection.preferences import vectorized
 
 RISKS = ["best", "expected", "quantile:0.25"]
 LINEAR = ["uniform", "log-uniform", "final"]
 
 
-def posterior(ratings: Any, timepoints: Any = None) -> Posterior:
-    draws = np.asarray(ratings, dtype=float)
-    return Posterior(
-        algorithms=tuple("abcdefgh"[: draws.shape[2]]),
-        timepoints=np.arange(1.0, draws.shape[1] + 1) if timepoints is None else timepoints,
-        log_ratings=np.log(draws),
-        prior="gp",
-        joint=True,
-        diagnostics=Diagnostics(engine="native", route="by hand", good=True),
-    )
-
-
 @st.composite
 def posteriors(draw: st.DrawFn, least: int = 1) -> Posterior:
     shape = draw(st.integers(1, 12)), draw(st.integers(1, 4)), draw(st.integers(max(2, least), 5))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
-    return posterior(rng.dirichlet(np.ones(shape[2]), size=shape[:2]), np.geomspace(1, 50, shape[1]))
+    return posterior_of(rng.dirichlet(np.ones(shape[2]), size=shape[:2]), timepoints=np.geomspace(1, 50, shape[1]))
 
 
 # At the first timepoint a wins, at the second c; b is second at both, d never wins.
@@ -46,7 +34,7 @@ CROSSING = [
 
 
 def test_the_rating_of_a_portfolio_is_the_sum_over_its_members() -> None:
-    choice = select_portfolio(posterior(CROSSING), size=2, preference="worst")
+    choice = select_portfolio(posterior_of(CROSSING), size=2, preference="worst")
     # a + c has 0.68 and 0.6 at both timepoints, b + b 0.6 and 0.6, a + b 0.38 and 0.4.
     assert choice.algorithms == ("a", "c")
     np.testing.assert_allclose(choice.values, [0.68, 0.6])
@@ -59,14 +47,14 @@ def test_the_rating_of_a_portfolio_is_the_sum_over_its_members() -> None:
 
 
 def test_an_algorithm_that_runs_twice_counts_twice() -> None:
-    choice = select_portfolio(posterior(CROSSING), size=3, preference="final")
+    choice = select_portfolio(posterior_of(CROSSING), size=3, preference="final")
     assert choice.algorithms == ("c", "c", "c")
     assert choice.counts == {"c": 3}
     np.testing.assert_allclose(choice.values, [1.8, 1.5])
 
 
 def test_without_repetition_members_differ() -> None:
-    choice = select_portfolio(posterior(CROSSING), size=2, preference="final", repeat=False)
+    choice = select_portfolio(posterior_of(CROSSING), size=2, preference="final", repeat=False)
     assert choice.algorithms == ("b", "c")
     assert set(choice.scores) == set(combinations("abcd", 2))
     np.testing.assert_allclose(choice.values, [0.9, 0.8])
@@ -75,7 +63,7 @@ def test_without_repetition_members_differ() -> None:
 def test_the_probability_of_being_best_and_the_regret_refer_to_all_portfolios() -> None:
     # In three draws a + c has the highest worst rating, in the other two d + d.
     two = [[[0.1, 0.1, 0.1, 0.7], [0.1, 0.1, 0.1, 0.7]]]
-    choice = select_portfolio(posterior(CROSSING + CROSSING[:1] + two * 2), size=2, preference="worst", risk="best")
+    choice = select_portfolio(posterior_of(CROSSING + CROSSING[:1] + two * 2), size=2, preference="worst", risk="best")
     assert choice.scores["a", "c"] == pytest.approx(0.6)
     assert choice.scores["d", "d"] == pytest.approx(0.4)
     assert sum(choice.scores.values()) == pytest.approx(1.0)
@@ -134,7 +122,7 @@ def test_the_search_finds_the_best_portfolio_in_nearly_all_small_cases() -> None
     rng = np.random.default_rng(0)
     same = []
     for _ in range(60):
-        one = posterior(rng.dirichlet(np.full(6, 0.3), size=(30, 4)))
+        one = posterior_of(rng.dirichlet(np.full(6, 0.3), size=(30, 4)))
         for risk in RISKS:
             exact, found = (
                 select_portfolio(one, 3, preference="worst", risk=risk, exact_up_to=up_to) for up_to in (10_000, 0)
@@ -146,7 +134,7 @@ def test_the_search_finds_the_best_portfolio_in_nearly_all_small_cases() -> None
 def test_the_search_starts_from_copies_of_each_candidate_and_goes_on_from_the_best() -> None:
     # In 60 % of the draws a is best, in the others b or c: nothing but copies is ever best under a weighted mean.
     draws = [[[0.5, 0.3, 0.2]]] * 6 + [[[0.1, 0.8, 0.1]]] * 3 + [[[0.1, 0.1, 0.8]]]
-    found = select_portfolio(posterior(draws), 4, risk="best", exact_up_to=0)
+    found = select_portfolio(posterior_of(draws), 4, risk="best", exact_up_to=0)
     assert found.algorithms == ("a",) * 4
     assert {members: score for members, score in found.scores.items() if score} == pytest.approx(
         {("a",) * 4: 0.6, ("b",) * 4: 0.3, ("c",) * 4: 0.1}
@@ -155,7 +143,7 @@ def test_the_search_starts_from_copies_of_each_candidate_and_goes_on_from_the_be
 
 def test_an_exchange_mends_what_the_greedy_start_got_wrong() -> None:
     # b has the highest worst rating, so the greedy start takes it; a + c is the better pair.
-    one = posterior([[[0.55, 0.29, 0.16], [0.16, 0.29, 0.55]]])
+    one = posterior_of([[[0.55, 0.29, 0.16], [0.16, 0.29, 0.55]]])
     assert select_portfolio(one, 1, preference="worst", exact_up_to=0).algorithms == ("b",)
     # From b + b (0.58) to a + c (0.71) no single exchange leads upwards: a + b has 0.45.
     assert select_portfolio(one, 2, preference="worst", exact_up_to=0).algorithms == ("a", "c")
@@ -163,7 +151,7 @@ def test_an_exchange_mends_what_the_greedy_start_got_wrong() -> None:
 
 
 def test_where_exchanges_of_two_are_too_many_members_are_exchanged_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = posterior([[[0.55, 0.29, 0.16], [0.16, 0.29, 0.55]]])
+    one = posterior_of([[[0.55, 0.29, 0.16], [0.16, 0.29, 0.55]]])
     monkeypatch.setattr("polarbear_plugins.selection.portfolio._MOST_EXCHANGES", 6)  # one pair leaves, six can enter
     assert select_portfolio(one, 2, preference="worst", exact_up_to=0).algorithms == ("a", "c")
     monkeypatch.setattr("polarbear_plugins.selection.portfolio._MOST_EXCHANGES", 5)
@@ -173,7 +161,7 @@ def test_where_exchanges_of_two_are_too_many_members_are_exchanged_one_by_one(mo
 
 
 def test_a_large_search_stays_a_search() -> None:
-    one = posterior(np.random.default_rng(1).dirichlet(np.ones(8), size=(20, 3)))
+    one = posterior_of(np.random.default_rng(1).dirichlet(np.ones(8), size=(20, 3)))
     found = select_portfolio(one, 30, preference="worst", risk="quantile:0.25")
     assert found.method == "greedy+local search"
     assert found.size == 30
@@ -224,7 +212,7 @@ def test_more_slots_never_lower_the_value(one: Posterior, size: int, risk: str) 
 
 def test_many_leaders_that_are_overtaken_are_forgotten_without_a_trace() -> None:
     # Five hundred draws, each with an order of its own, and 126 portfolios that lead for a while.
-    one = posterior(np.random.default_rng(2).dirichlet(np.full(6, 0.2), size=(500, 3)))
+    one = posterior_of(np.random.default_rng(2).dirichlet(np.full(6, 0.2), size=(500, 3)))
     choice = select_portfolio(one, 4, preference="worst", risk="best")
     values = np.array(list(by_hand(one, 4, min, True).values()))
     expected = (values >= values.max(axis=0) - 1e-12).mean(axis=1)
@@ -234,7 +222,7 @@ def test_many_leaders_that_are_overtaken_are_forgotten_without_a_trace() -> None
 
 
 def test_the_same_function_one_by_one_and_vectorized_gives_the_same() -> None:
-    one = posterior(CROSSING)
+    one = posterior_of(CROSSING)
     first = select_portfolio(one, 2, preference=lambda ratings: np.sqrt(ratings).mean())
     second = select_portfolio(one, 2, preference=vectorized(lambda ratings: np.sqrt(ratings).mean(axis=-1)))
     assert first.algorithms == second.algorithms == ("a", "c")
@@ -249,32 +237,34 @@ def test_the_search_values_each_portfolio_once_and_the_choice_again() -> None:
         called.append(float(ratings.sum()))
         return ratings.min(axis=-1)
 
-    one = posterior(np.random.default_rng(0).dirichlet(np.ones(4), size=(5, 3)))
+    one = posterior_of(np.random.default_rng(0).dirichlet(np.ones(4), size=(5, 3)))
     found = select_portfolio(one, 2, preference=worst, exact_up_to=0)
     # The greedy start builds eight portfolios, four of one member and four of two.
     assert len(called) == 8 + len(found.scores) + 1
 
 
 def test_the_mean_decides_between_equal_scores() -> None:
-    one = posterior([[[0.55, 0.45]], [[0.1, 0.9]]])
+    one = posterior_of([[[0.55, 0.45]], [[0.1, 0.9]]])
     for up_to in (0, 100):
         assert select_portfolio(one, 2, risk="best", exact_up_to=up_to).algorithms == ("b", "b")
 
 
 def test_a_preference_for_chances_of_winning_at_least_somewhere_is_not_taken_for_a_sum() -> None:
-    choice = select_portfolio(posterior(CROSSING), 2, preference=vectorized(lambda r: np.minimum(r, 0.55).sum(axis=-1)))
+    choice = select_portfolio(
+        posterior_of(CROSSING), 2, preference=vectorized(lambda r: np.minimum(r, 0.55).sum(axis=-1))
+    )
     assert choice.algorithms == ("a", "c")
     np.testing.assert_allclose(choice.values, [1.1, 1.1])
 
 
 def test_candidates_are_compared_among_themselves() -> None:
-    choice = select_portfolio(posterior(CROSSING), 2, among=["d", "b"], preference="final", repeat=False)
+    choice = select_portfolio(posterior_of(CROSSING), 2, among=["d", "b"], preference="final", repeat=False)
     assert choice.algorithms == choice.candidates == ("b", "d")
     np.testing.assert_allclose(choice.values, [1.0, 1.0])
 
 
 def test_the_summary_lists_portfolios_from_the_best_on() -> None:
-    choice = select_portfolio(posterior(CROSSING), 2, preference="worst")
+    choice = select_portfolio(posterior_of(CROSSING), 2, preference="worst")
     table = choice.summary()
     assert table.index[:2].to_list() == ["a + c", "b + b"]
     assert table["score"].is_monotonic_decreasing
@@ -283,7 +273,7 @@ def test_the_summary_lists_portfolios_from_the_best_on() -> None:
 
 
 def test_a_portfolio_goes_through_json() -> None:
-    choice = select_portfolio(posterior(CROSSING), 2, preference="final", risk="best")
+    choice = select_portfolio(posterior_of(CROSSING), 2, preference="final", risk="best")
     told = json.loads(json.dumps(choice.to_dict(first=3)))
     assert told["algorithms"] == ["c", "c"]
     assert told["counts"] == {"c": 2}
@@ -296,13 +286,13 @@ def test_a_portfolio_goes_through_json() -> None:
 
 
 def test_the_representation_says_which_method_was_used() -> None:
-    choice = select_portfolio(posterior(CROSSING), 2, preference="worst", exact_up_to=0, repeat=False)
+    choice = select_portfolio(posterior_of(CROSSING), 2, preference="worst", exact_up_to=0, repeat=False)
     assert repr(choice).startswith("PortfolioChoice(a + c by greedy+local search of ")
     assert choice.size == 2
 
 
 def test_the_method_changes_exactly_above_the_limit() -> None:
-    one = posterior(CROSSING)
+    one = posterior_of(CROSSING)
     methods = [
         select_portfolio(one, 2, repeat=repeat, exact_up_to=up_to).method
         for repeat, up_to in [(True, 10), (True, 9), (False, 6), (False, 5)]
@@ -326,4 +316,14 @@ def test_the_method_changes_exactly_above_the_limit() -> None:
 )
 def test_a_portfolio_that_makes_no_sense_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        select_portfolio(posterior(CROSSING), **options)
+        select_portfolio(posterior_of(CROSSING), **options)
+
+
+def test_a_portfolio_gives_the_portfolios_that_it_was_chosen_from(raced: RaceResult) -> None:
+    portfolio = select_portfolio(raced.posterior, 3, preference="worst")
+    members = portfolio.to_pandas()
+    assert column_kinds(members) == {"portfolio": "text", "score": "float", "algorithm": "names", "copies": "int"}
+    assert (members.groupby("portfolio")["copies"].sum() == 3).all()
+    assert members["portfolio"].nunique() == len(portfolio.scores)
+    best = members[members["portfolio"] == members["portfolio"].iloc[0]]
+    assert dict(zip(best["algorithm"], best["copies"], strict=True)) == portfolio.counts

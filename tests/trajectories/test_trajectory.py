@@ -7,10 +7,12 @@ import pickle
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polarbear_plugins import read_trajectories
 from polarbear_plugins.errors import InvalidInputError, PolarBearError
 from polarbear_plugins.trajectories.trajectory import Trajectory, best_at, sample_staircase
 
@@ -349,3 +351,8 @@ def test_an_incumbent_without_a_value_is_refused() -> None:
         PolarBearError, match="trajectory of 'csa' on 'f1': an incumbent has a value, got nan at position 1"
     ):
         run([1, 2], [5.0, NAN], incumbent=True)
+
+
+def test_trajectories_are_read_back_from_their_tables() -> None:
+    given = [run([1, 4], [8, seed], seed=seed, horizon=9) for seed in (0, 1)]
+    assert list(read_trajectories(pd.concat([one.to_pandas() for one in given]))) == given

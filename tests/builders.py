@@ -1,0 +1,117 @@
+"""Builders that tests of several rooms share; pyproject.toml puts this folder on the path."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from polarbear_plugins import Posterior, RaceResult, RaceSettings, RankingTable, Trajectory, race
+from polarbear_plugins.posterior.posterior import Diagnostics
+
+
+def names(count: int) -> list[str]:
+    """Names of algorithms: the letters of the alphabet, or numbered ones where it is too short."""
+    return list(string.ascii_lowercase[:count]) if count <= 26 else [f"a{i}" for i in range(count)]
+
+
+def run(times: ArrayLike, best: ArrayLike, **more: Any) -> Trajectory:
+    """Trajectory of ``a`` on ``f1``, watched until 100; ``more`` changes these labels."""
+    labels = {"algorithm": "a", "instance": "f1", "horizon": 100, **more}
+    return Trajectory(times=np.atleast_1d(times), best=np.atleast_1d(best), **labels)
+
+
+def run_of(
+    algorithm: str | int,
+    instance: str | int = "f1",
+    best: ArrayLike = 1.0,
+    times: ArrayLike | None = None,
+    **more: Any,
+) -> Trajectory:
+    """Trajectory of an algorithm on an instance, by default at the times 1, 10, 100 and so on, one for each value."""
+    times = 10.0 ** np.arange(np.size(best)) if times is None else times
+    return run(times, best, algorithm=algorithm, instance=instance, **more)
+
+
+def table_of(values: ArrayLike, **more: Any) -> RankingTable:
+    """Ranking table of ``values[instance, timepoint, algorithm]``; algorithms a, b, ... at the timepoints 1, 2, ...."""
+    _, timepoints, algorithms = np.shape(values)
+    return RankingTable.from_values(
+        values, **{"algorithms": names(algorithms), "timepoints": range(1, timepoints + 1), **more}
+    )
+
+
+def wins_table(wins: Sequence[int], instances: int) -> RankingTable:
+    """Ranking table of two algorithms; ``wins[t]`` is on how many instances the first is better at timepoint t."""
+    first_is_better = np.arange(instances)[:, None] < np.asarray(wins)
+    return table_of(np.stack([~first_is_better, first_is_better], axis=2).astype(float))
+
+
+def posterior_of_logs(
+    log_ratings: ArrayLike,
+    *,
+    algorithms: Sequence[str] | None = None,
+    timepoints: ArrayLike | None = None,
+    joint: bool = True,
+    good: bool = True,
+) -> Posterior:
+    """Posterior of hand-made ``log_ratings[draw, timepoint, algorithm]``; they need not add up to 1 as ratings do."""
+    draws = np.array(log_ratings, dtype=float)
+    return Posterior(
+        algorithms=tuple(names(draws.shape[2]) if algorithms is None else algorithms),
+        timepoints=np.array(range(1, draws.shape[1] + 1) if timepoints is None else timepoints, dtype=float),
+        log_ratings=draws,
+        prior="gp" if joint else "dirichlet",
+        joint=joint,
+        diagnostics=Diagnostics(engine="native", route="by hand", good=good),
+    )
+
+
+def posterior_of(ratings: ArrayLike, **more: Any) -> Posterior:
+    """Posterior of hand-made ``ratings[draw, timepoint, algorithm]``; see :func:`posterior_of_logs`."""
+    return posterior_of_logs(np.log(np.asarray(ratings, dtype=float)), **more)
+
+
+def synthetic_race(
+    algorithms: int = 5, timepoints: int = 10, *, journal: Any = None, progress: Any = None, **settings: Any
+) -> RaceResult:
+    """Result of a race of synthetic algorithms in this process, from ``settings``; by default a short race."""
+    return race(
+        "synthetic",
+        "synthetic",
+        range(1, timepoints + 1),
+        RaceSettings(**{"seed": 3, "max_rounds": 4, "alpha": 0.9, "draws": 200, **settings}),
+        workers=0,
+        portfolio_options={"algorithms": algorithms, "timepoints": timepoints},
+        journal=journal,
+        progress=progress,
+    )
+
+
+def assert_same_result(one: RaceResult, other: RaceResult, *, about: bool = True) -> None:
+    """Check that two results are the same to the last bit; with ``about=False`` but for how the race was asked for."""
+    if about:
+        assert one.to_json() == other.to_json()
+    else:
+        data, expected = one.to_dict(), other.to_dict()
+        assert data.pop("about")["version"] == expected.pop("about")["version"]
+        assert data == expected
+    np.testing.assert_array_equal(one.posterior.log_ratings, other.posterior.log_ratings)
+    np.testing.assert_array_equal(one.state.table.values, other.state.table.values)
+
+
+def column_kinds(frame: pd.DataFrame) -> dict[str, str]:
+    """What each column of a data frame holds, in words that no version of pandas changes."""
+    words = {"f": "float", "i": "int", "b": "bool"}
+    return {
+        str(column): "names"
+        if isinstance(dtype, pd.CategoricalDtype)
+        else "text"
+        if pd.api.types.is_string_dtype(dtype)
+        else words[dtype.kind]
+        for column, dtype in frame.dtypes.items()
+    }

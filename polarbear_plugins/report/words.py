@@ -131,7 +131,7 @@ def reasons(result: RaceResult) -> dict[str, str]:
     found = {}
     for place, name in enumerate(result.algorithms):
         where = where_it_leads(result.timepoints, leader == place)
-        found[name] = where or "never likely best, but nobody dominates it"
+        found[name] = where or "never likely best, but not dominated"
     for out in result.eliminations:
         found[out.algorithm] = f"{out.by} is better at every timepoint, {probability_text(out.probability)}"
     return found

@@ -296,7 +296,7 @@ def test_a_section_of_another_kind_is_refused(raced: RaceResult) -> None:
     class Wrong:
         @hookimpl
         def polarbear_report_sections(self) -> list[str]:
-            """Give no sections."""
+            """No sections."""
             return ["<p>text</p>"]
 
     plugins = Plugins()
@@ -470,7 +470,7 @@ def test_a_script_in_a_section_does_not_run(tmp_path: Path) -> None:
     class Section:
         @hookimpl
         def polarbear_report_sections(self) -> list[ReportSection]:
-            """Give a section with a script."""
+            """A section with a script."""
             return [ReportSection("Mine", "<script>document.title = 'taken over'</script>")]
 
     plugins = Plugins()

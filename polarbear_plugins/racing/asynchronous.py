@@ -77,6 +77,7 @@ class AsynchronousRace:
     >>> race = AsynchronousRace(RaceSettings(seed=1, batch_size=1, batch_min=1), [1.0])
     >>> race.standing({}, ["f1", "f2"], {1: ["a", "b"]}).orders
     (Order(algorithm='a', instance=0, until=1.0), Order(algorithm='b', instance=0, until=1.0))
+    >>> import numpy as np
     >>> race.standing({("b", "f1"): [np.array([3.0])]}, ["f1", "f2"], {1: ["a", "b"]}).orders
     (Order(algorithm='a', instance=0, until=1.0),)
     """

@@ -1,4 +1,4 @@
-"""Checks on what users hand over, shared by everything that takes names, numbers and times."""
+"""Checks of values that users pass in: arrays, numbers, choices."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError, reason, short
 
-Choice = TypeVar("Choice")
+T = TypeVar("T")
 
-#: Returns what it was given, or raises; also told what to call it in a message.
+#: Takes a value and its name for messages; returns the value or raises.
 Check: TypeAlias = Callable[[Any, str], Any]
 
 
@@ -48,7 +48,7 @@ def as_number(
     at_most: float | None = None,
     below: float | None = None,
 ) -> float:
-    """Check a finite number, within bounds if some are given.
+    """Check that a value is a finite number within the given bounds.
 
     >>> as_number(2, "alpha", above=0.5, at_most=1)
     Traceback (most recent call last):
@@ -71,7 +71,7 @@ def as_number(
 
 
 def _range(at_least: float | None, above: float | None, at_most: float | None, below: float | None) -> str:
-    """Say which numbers are meant."""
+    """The allowed range in words."""
     match at_least is not None, above is not None, at_most is not None, below is not None:
         case False, True, False, False:
             return "a positive number" if above == 0 else f"a number above {above:g}"
@@ -91,22 +91,22 @@ def _range(at_least: float | None, above: float | None, at_most: float | None, b
 
 
 def as_whole_number(value: object, what: str, *, at_least: int | None = None, at_most: int | None = None) -> int:
-    """Check a whole number, within bounds if some are given."""
+    """Check that a value is a whole number within the given bounds."""
     if (
         isinstance(value, bool)
         or not isinstance(value, int | np.integer)
         or (at_least is not None and value < at_least)
         or (at_most is not None and value > at_most)
     ):
-        # The bound that is broken: a number that is too large is told the largest one.
+        # Name the bound that is violated.
         large = at_most is not None and isinstance(value, int | np.integer) and value > at_most
         bound = f" of at most {at_most:,}" if large else "" if at_least is None else f" of at least {at_least}"
         raise InvalidInputError(f"{what} must be a whole number{bound}, got {short(value)}.")
     return int(value)
 
 
-def as_choice(value: Choice, choices: object, what: str) -> Choice:
-    """Check one of several names; ``choices`` are a ``Literal`` or a collection of them.
+def as_choice(value: T, choices: object, what: str) -> T:
+    """Check that a value is one of several names; ``choices`` is a ``Literal`` or a collection.
 
     >>> as_choice("Median", ("median", "mean"), "statistic")
     Traceback (most recent call last):
@@ -121,11 +121,11 @@ def as_choice(value: Choice, choices: object, what: str) -> Choice:
 
 
 def check_fields(thing: object, checks: Mapping[str, Check]) -> None:
-    """Check fields of an object by what is declared for each."""
+    """Check the fields of an object by the check declared for each."""
     for name, check in checks.items():
         check(getattr(thing, name), name)
 
 
 def optional(check: Check) -> Check:
-    """Make a check that also accepts ``None``."""
+    """The same check, which also accepts ``None``."""
     return lambda value, what: None if value is None else check(value, what)

@@ -1,4 +1,4 @@
-"""Versions of Python and of the packages on which a result may depend."""
+"""The Python environment: versions of the packages that a result may depend on, and available cores."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _BENCHMARKS = ("ioh", "modcma", "optuna", "cmaes", "onnxruntime")
 #: Packages on whose versions the values of a run may depend; their modules have the same names.
 RUN_PACKAGES = ("numpy", "scipy", *_BENCHMARKS)
 _ENGINES = ("pymc", "pymc-extras", "nutpie", "pytensor")
-_GROUP = "polarbear"  # of the entry points of plugins
+_GROUP = "polarbear"  # entry point group of plugins
 
 
 def installed_versions(engine: object = "native") -> dict[str, str]:
-    """Version of each package on which what runs now may depend, by its name, as far as they are installed.
+    """Versions, by name, of the installed packages that a result may depend on.
 
-    What is installed counts, not what was imported: that differs between a process and its workers.  The packages of
-    the PyMC engines are left out for the native one.  Whoever provides a plugin is in it.
+    Installed packages count, not imported ones: those differ between a process and its workers.  The native engine
+    leaves out the packages of the PyMC engines.  Distributions that provide a plugin are included.
 
     >>> list(installed_versions())[:3]
     ['python', 'polarbear-plugins', 'numpy']
@@ -42,7 +42,7 @@ def _versions(*, with_engines: bool) -> Mapping[str, str]:
 
 
 def versions_text(versions: Mapping[str, str]) -> str:
-    """Write versions in a line.
+    """Versions in one line.
 
     >>> versions_text({"python": "3.11.2", "numpy": "2.4.6"})
     'Python 3.11.2, numpy 2.4.6'

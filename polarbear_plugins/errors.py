@@ -1,22 +1,22 @@
-"""What this package raises.  A message says who, what was expected, what came and what to do."""
+"""Errors and warnings of this package.  A message names the source, what was expected, what came and what to do."""
 
 from __future__ import annotations
 
 
 class PolarBearError(Exception):
-    """An error that the user can mend; the command line shows its message as one line."""
+    """An error that the user can fix; the command line shows its message as one line."""
 
 
 class InvalidInputError(PolarBearError, ValueError):
-    """A value handed to this package does not mean anything."""
+    """A value passed to this package is not valid."""
 
 
 class SourceError(PolarBearError):
-    """A source of results is damaged, or cannot be opened; names the place."""
+    """A source of results is damaged or cannot be opened; the message names the place."""
 
 
 class UnknownNameError(PolarBearError, LookupError):
-    """Nobody knows a source, suite, portfolio or executor of that name."""
+    """No plugin knows a source, suite, portfolio or executor of that name."""
 
 
 class MissingExtraError(PolarBearError, ImportError):
@@ -24,7 +24,7 @@ class MissingExtraError(PolarBearError, ImportError):
 
 
 class PolarBearWarning(UserWarning):
-    """Something the user should know about, although the work goes on."""
+    """Something the user should know; the work continues."""
 
 
 class InferenceWarning(PolarBearWarning):
@@ -32,7 +32,7 @@ class InferenceWarning(PolarBearWarning):
 
 
 class PluginWarning(PolarBearWarning):
-    """A plugin could not be loaded; the others were."""
+    """A plugin could not be loaded; the others were loaded."""
 
 
 class RunWarning(PolarBearWarning):
@@ -40,16 +40,16 @@ class RunWarning(PolarBearWarning):
 
 
 def short(value: object) -> str:
-    """Text of a value for a message, cut where it is long."""
+    """Text of a value for a message, shortened if long."""
     try:
         text = repr(value)
-    except ValueError:  # a whole number of thousands of digits has no text
+    except ValueError:  # an int with thousands of digits has no repr
         text = f"a huge {type(value).__name__}"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def reason(problem: BaseException) -> str:
-    """Text of another package's error for a message of ours: one line, cut where it is long.
+    """Text of another package's error for one of our messages: one line, shortened if long.
 
     >>> reason(ValueError("bad    news"))
     'bad news'

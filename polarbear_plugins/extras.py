@@ -1,4 +1,4 @@
-"""Optional dependencies: imported when they are needed, with a line that says how to install a missing one."""
+"""Optional dependencies, imported when needed; the error for a missing one says how to install it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from polarbear_plugins.errors import MissingExtraError
 
 
 def require(module: str, *, extra: str, who: str) -> ModuleType:
-    """Import a module that an extra brings.
+    """Import a module that an extra installs.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ Install it with: pip install 'polarbear-plugins[optuna]'
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as missing:
-        # A module that is there but lacks one of its own dependencies is broken, which is another story.
+        # A module that is installed but lacks one of its own dependencies is broken, not missing.
         if missing.name not in {module, module.partition(".")[0]}:
             raise
         raise MissingExtraError(

@@ -1,4 +1,4 @@
-"""Reading and writing files: JSON, arrays, tables of text; what is packed, and what is damaged."""
+"""Reading and writing files: JSON, arrays, text tables; compressed and damaged ones."""
 
 from __future__ import annotations
 
@@ -20,24 +20,27 @@ from polarbear_plugins.errors import SourceError, reason
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Numbers in text shrink to about a fifth.  What claims to have shrunk a hundred times as much is not data.
-MOST_GROWTH = 500
-#: Bytes that anything may grow to.
-HARMLESS = 10_000_000
+#: Numbers in text compress to about a fifth.  A ratio a hundred times as large is not data.
+MAX_GROWTH = 500
+#: Bytes up to which any growth is allowed.
+HARMLESS_SIZE = 10_000_000
 
-_MISSING = ("", "nan", "NaN", "NAN", "NA", "N/A", "null", "None")  # numbers in tables of text
+_MISSING = ("", "nan", "NaN", "NAN", "NA", "N/A", "null", "None")  # in columns of numbers
 _PIECE = 1 << 20
+_START = 64  # bytes that identify the type of a file
+
+T = TypeVar("T")
 
 
 def check_growth(packed: int, unpacked: int, who: str) -> None:
-    """Refuse a packed file that would grow more than real data does.
+    """Refuse a compressed file that would expand more than real data does.
 
     >>> check_growth(1_000, 2_000_000_000, "logs.zip/a.dat")
     Traceback (most recent call last):
     polarbear_plugins.errors.SourceError: logs.zip/a.dat would grow from 1,000 to 2,000,000,000 bytes, which \
 no real data does. Unpack it yourself if you trust it.
     """
-    if unpacked > HARMLESS and unpacked > MOST_GROWTH * packed:
+    if unpacked > HARMLESS_SIZE and unpacked > MAX_GROWTH * packed:
         raise SourceError(
             f"{who} would grow from {packed:,} to {unpacked:,} bytes, which no real data does. Unpack it yourself if "
             "you trust it."
@@ -45,23 +48,23 @@ no real data does. Unpack it yourself if you trust it.
 
 
 def check_packed_arrays(archive: zipfile.ZipFile) -> None:
-    """Refuse arrays whose headers claim more or less than there is, before room is made for them.
+    """Refuse arrays whose headers do not match their size, before memory is allocated for them.
 
-    :raises ValueError: an array is not what its header says.
+    :raises ValueError: an array does not match its header.
     """
-    # numpy makes room for as many numbers as the header claims, and reads afterwards.
+    # numpy allocates what the header claims before it reads.
     for member in archive.infolist():
         check_growth(member.compress_size, member.file_size, member.filename[:60])
         with archive.open(member) as file:
-            shape, dtype = _header(file)
+            shape, dtype = _read_array_header(file)
             if dtype.hasobject:
                 raise ValueError(f"{member.filename[:60]} holds objects, not numbers or text")
             claimed, there = math.prod(shape) * dtype.itemsize, member.file_size - file.tell()
             if claimed != there:
-                raise ValueError(f"{member.filename[:60]} claims {claimed:,} bytes, and has {there:,}")
+                raise ValueError(f"{member.filename[:60]} claims {claimed:,} bytes but has {there:,}")
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _read_array_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(file)
@@ -71,15 +74,15 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 
 def parse_json(text: str) -> Any:
-    """Read JSON that has only numbers which JSON knows, as what is written again must.
+    """Parse strict JSON: what is read can be written again.
 
-    :raises ValueError: it is no JSON, or has a number that is not finite.
+    :raises ValueError: it is not JSON, or contains a number that is not finite.
     """
     return json.loads(text, parse_constant=_not_json, parse_float=_finite_float)
 
 
 def _not_json(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _finite_float(text: str) -> float:
@@ -87,14 +90,8 @@ def _finite_float(text: str) -> float:
     return number if math.isfinite(number) else _not_json(text[:20])
 
 
-Made = TypeVar("Made")
-
-
-_START = 64  # bytes that tell what a file is
-
-
 def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
-    """Write a file whole or not at all; returns its path."""
+    """Write a file completely or not at all, and return its path."""
     path = Path(path)
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
@@ -108,19 +105,19 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
 
 
 def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> Path:
-    """Write arrays to a file, whole or not at all; returns its path."""
+    """Write arrays to a file completely or not at all, and return its path."""
     return write_whole(path, lambda file: np.savez_compressed(file, **arrays))
 
 
-def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]], Made]) -> Made:
-    """Make something of the arrays in a file; whatever is wrong with them becomes an error that names the file."""
+def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]], T]) -> T:
+    """What ``make`` makes of the arrays in a file; any failure becomes an error that names the file."""
     path = Path(path)
     try:
         with path.open("rb") as file:
             start = file.read(_START)
             if not start.lstrip().startswith(b"{"):
-                if not start.startswith(b"PK"):  # about other files numpy speaks of pickle
-                    raise ValueError("it is no .npz file")
+                if not start.startswith(b"PK"):  # numpy's message about other files suggests pickle
+                    raise ValueError("it is not an .npz file")
                 with zipfile.ZipFile(file) as archive:
                     check_packed_arrays(archive)
                 file.seek(0)
@@ -131,7 +128,7 @@ def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]],
     except IsADirectoryError:
         raise SourceError(
             f"{path} is a folder, not {what}. If it holds data: polarbear analyze {path} --output result.npz, then "
-            "give that file."
+            "use that file."
         ) from None
     except SourceError as problem:
         raise SourceError(f"{path.name}: {problem}") from None
@@ -139,7 +136,7 @@ def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]],
     except Exception as problem:
         raise SourceError(f"{path.name} is not {what}, or is damaged: {reason(problem)}") from None
     raise SourceError(
-        f"{path.name} is JSON, which tells what was found but holds no draws, and so is not {what}. Give the file that "
+        f"{path.name} is JSON, which has the findings but not the draws, so it is not {what}. Use the file that "
         "--output (in Python, save()) wrote, or the journal of the race."
     )
 
@@ -147,16 +144,16 @@ def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]],
 def read_text_table(
     path: Path, separator: str, *, names: Collection[str], numbers: Collection[str] | None = None, decimal: str = "."
 ) -> pd.DataFrame:
-    """Table of text, packed by gzip or not, without its blank lines; the index counts all lines below the header.
+    """Text table without its blank lines, gzip-compressed or not; the index counts all lines below the header.
 
     Parameters
     ----------
     names
-        Columns that are text whatever they look like: 01 and 1 are different names, and NA is one.
+        Columns that are always text: 01 and 1 are different names, and NA is a name.
     numbers
-        Columns in which ``NA`` and the like are missing numbers; by default all but the names.
+        Columns in which ``NA`` and the like are missing values; by default all but the names.
     decimal
-        What separates the digits of fractions.
+        Decimal separator.
     """
     import pandas as pd
 
@@ -181,7 +178,7 @@ def read_text_table(
 
 
 def text_table_header(path: Path, separator: str) -> list[str]:
-    """Names of the columns of a table of text."""
+    """Column names of a text table."""
     import pandas as pd
 
     with _naming_damage(path), open_unpacked(path) as file:
@@ -191,31 +188,31 @@ def text_table_header(path: Path, separator: str) -> list[str]:
 
 @contextmanager
 def _naming_damage(path: Path) -> Iterator[None]:
-    """Turn whatever reading a table of text may raise into an error that names the file."""
+    """Turn any error in reading a text table into one that names the file."""
     import pandas as pd
 
     try:
         yield
     except pd.errors.EmptyDataError:
-        raise SourceError(f"{path.name} is empty. Expected a line with the names of the columns.") from None
+        raise SourceError(f"{path.name} is empty. Expected a line with the column names.") from None
     except (pd.errors.ParserWarning, EOFError, OSError, ValueError, TypeError, OverflowError, zlib.error) as problem:
-        raise unreadable(path, "table of text", problem) from None
+        raise unreadable(path, "text table", problem) from None
 
 
 def unreadable(path: Path, kind: str, problem: Exception) -> SourceError:
-    """Make the error about a file that is not there, or not what it should be."""
+    """The error for a file that is missing or of another kind."""
     if isinstance(problem, FileNotFoundError):
         return SourceError(f"{path}: there is no such file.")
     return SourceError(f"{path.name} cannot be read as a {kind}: {reason(problem)}")
 
 
 def open_unpacked(path: Path) -> IO[bytes]:
-    """Open a file that may be packed by gzip."""
+    """Open a file that may be gzip-compressed."""
     return _Unpacked(path) if path.name.lower().endswith(".gz") else path.open("rb")  # type: ignore[return-value]
 
 
 class _Unpacked(gzip.GzipFile):
-    """A file packed by gzip, refused as soon as it grows more than real data does."""
+    """A gzip file, refused as soon as it expands more than real data does."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._size = path, path.stat().st_size
@@ -223,13 +220,13 @@ class _Unpacked(gzip.GzipFile):
 
     def read(self, size: int | None = -1) -> bytes:
         if size is None or size < 0:
-            # In pieces: all at once would be in memory before anybody looks.
+            # In pieces: otherwise everything is in memory before it is checked.
             return b"".join(iter(lambda: self.read(_PIECE), b""))
-        return self._checked(super().read(size))
+        return self._check_piece(super().read(size))
 
     def read1(self, size: int = -1) -> bytes:
-        return self._checked(super().read1(size))
+        return self._check_piece(super().read1(size))
 
-    def _checked(self, piece: bytes) -> bytes:
+    def _check_piece(self, piece: bytes) -> bytes:
         check_growth(self._size, self.tell(), self._path.name)
         return piece

@@ -10,11 +10,11 @@ import numpy as np
 
 from polarbear_plugins.errors import InvalidInputError, short
 
-_HALVES = re.compile("[\ud800-\udfff]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def as_name(name: object, what: str) -> str:
-    """Turn the name of an algorithm or instance into text; whole numbers are their decimal text."""
+    """Name of an algorithm or instance as text; a whole number becomes its decimal text."""
     if isinstance(name, str):
         text = name
     elif isinstance(name, int | np.integer) and not isinstance(name, bool):
@@ -23,13 +23,13 @@ def as_name(name: object, what: str) -> str:
         raise InvalidInputError(f"{what}: expected a name (text or a whole number), got {name!r}.")
     if not text.strip():
         raise InvalidInputError(f"{what}: the name is empty.")
-    if not text.isascii() and _HALVES.search(text):  # which no file and no table takes
-        raise InvalidInputError(f"{what}: {short(name)} is no text, it has half a character.")
+    if not text.isascii() and _SURROGATES.search(text):  # cannot be encoded as UTF-8
+        raise InvalidInputError(f"{what}: {short(name)} is not valid text: it contains an unpaired surrogate.")
     return text
 
 
 def distinct_names(names: Iterable[str], what: str) -> tuple[str, ...]:
-    """Check that no name is there twice.
+    """Check that no name occurs twice.
 
     >>> distinct_names(["csa", "msr", "csa"], "algorithms")
     Traceback (most recent call last):
@@ -43,12 +43,12 @@ def distinct_names(names: Iterable[str], what: str) -> tuple[str, ...]:
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key under which numbers inside names count as numbers.
+    """Sort key that compares numbers inside names as numbers.
 
     >>> sorted(["f10", "f2", "f1"], key=natural_key)
     ['f1', 'f2', 'f10']
     """
-    # Digits compare by their number and then as text: no name is too long to be an int.
+    # Digits compare by their count and then as text: int() would refuse very long ones.
     parts = re.findall(r"[0-9]+|[^0-9]+", name)
     key = [(0, len(part.lstrip("0")), part.lstrip("0")) if part[0] in "0123456789" else (1, 0, part) for part in parts]
     return (*key, (-1, 0, name))

@@ -1,4 +1,4 @@
-"""Options of plugins, which come as keywords from Python and as text from the command line."""
+"""Options of plugins: keywords in Python, text on the command line."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from polarbear_plugins.checks import as_choice, as_whole_number
 from polarbear_plugins.errors import InvalidInputError, short
 
-#: Turns the value of an option into what it means; also told what to call the option in a message.
+#: Takes the value of an option and its name for messages; returns what the value means.
 Reader: TypeAlias = Callable[[object, str], Any]
 
 
 def read_options(options: Mapping[str, object], readers: Mapping[str, Reader], who: str) -> dict[str, Any]:
-    """Read the options that are given, and refuse those that nobody reads.
+    """Read the given options, and refuse unknown ones.
 
     Parameters
     ----------
     readers
-        What reads each option.
+        Reader of each option.
     who
         Whose options they are, for messages.
 
@@ -69,7 +69,7 @@ def whole_number(at_least: int, at_most: int | None = None) -> Reader:
     """
 
     def read(value: object, what: str) -> int:
-        return as_whole_number(_number_in(value), what, at_least=at_least, at_most=at_most)
+        return as_whole_number(_as_int_if_text(value), what, at_least=at_least, at_most=at_most)
 
     return read
 
@@ -93,7 +93,7 @@ def whole_numbers(at_least: int, at_most: int) -> Reader:
         numbers: dict[int, None] = {}
         for piece in pieces:
             first, dash, last = piece.partition("-") if isinstance(piece, str) else (piece, "", piece)
-            low, high = _number_in(first), _number_in(last if dash else first)
+            low, high = _as_int_if_text(first), _as_int_if_text(last if dash else first)
             if not isinstance(low, int | np.integer) or not isinstance(high, int | np.integer) or low is True:
                 raise InvalidInputError(
                     f"{what} must be whole numbers and ranges of them, such as 1,3,5-8; got {short(value)}."
@@ -110,8 +110,8 @@ def whole_numbers(at_least: int, at_most: int) -> Reader:
     return read
 
 
-def _number_in(value: object) -> object:
-    """Read the whole number that a text is, or leave what is none as it came."""
+def _as_int_if_text(value: object) -> object:
+    """The whole number that a text holds; any other value unchanged."""
     if isinstance(value, str):
         try:
             return int(value)

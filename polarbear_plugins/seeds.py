@@ -1,4 +1,4 @@
-"""Seeds: each random choice has one of its own, derived from the seed that the user set."""
+"""Seeds: each random choice has its own, derived from the user's seed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 
 
 def derived_seed(seed: int, *path: str | int) -> int:
-    """Seed for one purpose, from the seed of the race; below 2^31, which every library accepts.
+    """Seed for one purpose, derived from the seed of the race; below 2^31, which every library accepts.
 
     >>> derived_seed(7, "run", "csa", "f1") == derived_seed(7, "run", "csa", "f1")
     True

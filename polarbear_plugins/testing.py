@@ -1,7 +1,7 @@
 """Contract checks for plugin authors: call them from your own tests.
 
 Each check takes the plugin as users install it, a module or object with hook implementations, and raises an
-``AssertionError`` that names what was promised.  With pytest::
+``AssertionError`` that names the broken promise.  With pytest::
 
     from polarbear_plugins import testing
     import my_plugin
@@ -44,8 +44,8 @@ def check_adapter(
 ) -> list[Trajectory]:
     """Check ``polarbear_read_trajectories`` and return what it read.
 
-    Promises: sources of others are left to them; reading gives trajectories, each (algorithm, instance, seed) once,
-    the same ones when read again, and leaves the source as it was; an unknown option is refused.
+    Promises: ``None`` for foreign sources; each (algorithm, instance, seed) once; the same trajectories when read
+    again; the source is unchanged; an unknown option is refused.
 
     Parameters
     ----------
@@ -54,21 +54,21 @@ def check_adapter(
     damaged
         Sources that the adapter recognises and must refuse with a :class:`PolarBearError`.
     """
-    plugins = _registered(plugin, "polarbear_read_trajectories")
+    plugins = _register_alone(plugin, "polarbear_read_trajectories")
     hook = plugins.manager.hook.polarbear_read_trajectories
     for foreign in (object(), 42, f"{_FOREIGN_NAME}.xyz"):
         assert hook(source=foreign, options=_NO_OPTIONS) is None, f"must return None for a foreign source, {foreign!r}"
 
-    unchanged = _watch(source)
+    unchanged = _remember(source)
     trajectories = list(plugins.read_trajectories(source, **options))
     assert trajectories, f"read no trajectory from {source!r}"
     for trajectory in trajectories:
-        assert isinstance(trajectory, Trajectory), f"must give Trajectory objects, got {trajectory!r}"
+        assert isinstance(trajectory, Trajectory), f"must return Trajectory objects, got {trajectory!r}"
     keys = [(run.algorithm, run.instance, run.seed) for run in trajectories]
     twice = {key for key in keys if keys.count(key) > 1} if len(set(keys)) < len(keys) else set()
-    assert not twice, f"must give each (algorithm, instance, seed) once, gave {sorted(twice)} again"
+    assert not twice, f"must return each (algorithm, instance, seed) once, repeated {sorted(twice)}"
     again = list(plugins.read_trajectories(source, **options))
-    assert _by_key(again) == _by_key(trajectories), "must read the same trajectories when it reads again"
+    assert _by_key(again) == _by_key(trajectories), "must read the same trajectories when read again"
     assert unchanged(), "must not change its source"
 
     def read(source: object, **more: object) -> list[Trajectory]:
@@ -85,19 +85,19 @@ def check_suite(
 ) -> Suite:
     """Check ``polarbear_suite`` and return the suite.
 
-    Promises: names of others are left to them; a seed draws the same identities every time, with different names;
-    a problem is built again from the JSON of its identity, in another process too, with equal values; bounds are
-    finite and in order; an unknown option is refused.
+    Promises: ``None`` for foreign names; a seed draws the same identities every time, with different names; a problem
+    rebuilt from the JSON of its identity, in another process too, has equal values; bounds are finite and ordered; an
+    unknown option is refused.
 
     Parameters
     ----------
     count
         How many problems to draw and build.
     """
-    plugins = _registered(plugin, "polarbear_suite")
+    plugins = _register_alone(plugin, "polarbear_suite")
     _assert_foreign(plugins.manager.hook.polarbear_suite(name=_FOREIGN_NAME, options=_NO_OPTIONS), "suite")
     suite = plugins.suite(name, **options)
-    assert isinstance(suite, Suite), f"must give a Suite with name, identities and build, got {suite!r}"
+    assert isinstance(suite, Suite), f"must return a Suite with name, identities and build, got {suite!r}"
 
     drawn = list(itertools.islice(suite.identities(seed), count))
     assert drawn, "must draw at least one problem"
@@ -108,9 +108,9 @@ def check_suite(
         problem = suite.build(identity)
         assert isinstance(problem, Problem), f"must build a Problem with an identity, got {problem!r}"
         assert problem.identity == identity, "the identity of a problem must be the one it was built from"
-        values.append(_value_somewhere(problem))
+        values.append(_value_at_random_point(problem))
     texts = [identity.to_json() for identity in drawn]
-    assert _values_of(plugins.suite(name, **options), texts) == values, "a problem built again must have equal values"
+    assert _values_of(plugins.suite(name, **options), texts) == values, "a rebuilt problem must have equal values"
     if isinstance(plugin, ModuleType) and importlib.util.find_spec(plugin.__name__):
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
             elsewhere = pool.submit(_values_in_child, plugin.__name__, name, dict(options), texts).result()
@@ -132,21 +132,21 @@ def check_portfolio(
 ) -> tuple[Algorithm, ...]:
     """Check ``polarbear_portfolio`` and return the algorithms.
 
-    Promises: names of others are left to them; algorithms have different names; a run returns a trajectory with the
-    algorithm, instance and seed it was asked for, watched until the horizon; the same seed gives the same
-    trajectory, also after other runs; an unknown option is refused.
+    Promises: ``None`` for foreign names; algorithms have different names; a run returns a trajectory with the requested
+    algorithm, instance and seed, watched until the horizon; the same seed gives the same trajectory, also after other
+    runs; an unknown option is refused.
 
     Parameters
     ----------
     problem, horizon
-        What every algorithm is run on, and for how long.  Choose a small horizon: each runs twice.
+        What every algorithm runs on, and for how long.  Choose a small horizon: each runs twice.
     deterministic
         Whether to compare the two runs; ``False`` for wall-clock time.
     """
-    plugins = _registered(plugin, "polarbear_portfolio")
+    plugins = _register_alone(plugin, "polarbear_portfolio")
     _assert_foreign(plugins.manager.hook.polarbear_portfolio(name=_FOREIGN_NAME, options=_NO_OPTIONS), "portfolio")
     given = plugins.manager.hook.polarbear_portfolio(name=name, options=options)
-    assert given, "must give at least one algorithm"
+    assert given, "must return at least one algorithm"
     names = [algorithm.name for algorithm in given]
     assert len(set(names)) == len(names), f"algorithms must have different names, got {', '.join(names)}"
     portfolio = plugins.portfolio(name, **options)
@@ -158,7 +158,9 @@ def check_portfolio(
         assert run.horizon == horizon, f"{algorithm.name}: was asked for the horizon {horizon:g}, got {run.horizon:g}"
     if deterministic:
         for algorithm, run in zip(reversed(portfolio), reversed(first), strict=True):
-            assert algorithm.run(problem, horizon, seed) == run, f"{algorithm.name}: the same seed, another trajectory"
+            assert algorithm.run(problem, horizon, seed) == run, (
+                f"{algorithm.name}: the same seed gave another trajectory"
+            )
     _assert_refuses("an unknown option", plugins.portfolio, name, **options, no_such_option=1)
     return portfolio
 
@@ -166,13 +168,13 @@ def check_portfolio(
 def check_executor(plugin: object, address: str, options: Mapping[str, object] = _NO_OPTIONS) -> None:
     """Check ``polarbear_executor``, and shut the executor down.
 
-    Promises: addresses of others are left to them; work is done and its errors come back; nothing is taken after the
+    Promises: ``None`` for foreign addresses; functions run, and their errors come back; no work is accepted after the
     shutdown; an unknown option is refused.
     """
-    plugins = _registered(plugin, "polarbear_executor")
+    plugins = _register_alone(plugin, "polarbear_executor")
     _assert_foreign(plugins.manager.hook.polarbear_executor(address=_FOREIGN_NAME, options=_NO_OPTIONS), "executor")
     executor = plugins.executor(address, **options)
-    assert isinstance(executor, Executor), f"must give a concurrent.futures.Executor, got {executor!r}"
+    assert isinstance(executor, Executor), f"must return a concurrent.futures.Executor, got {executor!r}"
     with executor:
         futures = [executor.submit(math.factorial, n) for n in range(20)]
         results = [future.result(timeout=60) for future in futures]
@@ -184,23 +186,21 @@ def check_executor(plugin: object, address: str, options: Mapping[str, object] =
     except RuntimeError:
         pass
     else:
-        raise AssertionError("must take no work after its shutdown")
+        raise AssertionError("must refuse work after its shutdown")
     _assert_refuses("an unknown option", plugins.executor, address, **options, no_such_option=1)
 
 
-def _registered(plugin: object, hook: str) -> Plugins:
+def _register_alone(plugin: object, hook: str) -> Plugins:
     plugins = Plugins()
     plugins.register(plugin, "plugin under test")
     [installed] = plugins.installed
     assert hook in installed.hooks, f"the plugin does not implement {hook}"
-    assert installed.hooks[hook] != "says nothing about itself", (
-        f"{hook} needs a docstring that tells users what it takes"
-    )
+    assert installed.hooks[hook] != "says nothing about itself", f"{hook} needs a docstring that says what it accepts"
     return plugins
 
 
 def _assert_foreign(result: object, what: str) -> None:
-    assert result is None, f"must return None for the {what} of somebody else, got {result!r}"
+    assert result is None, f"must return None for a foreign {what}, got {result!r}"
 
 
 def _assert_refuses(what: str, action: Callable[..., object], *arguments: object, **options: object) -> None:
@@ -217,16 +217,16 @@ def _by_key(trajectories: Iterable[Trajectory]) -> dict[tuple[str, str, int], Tr
     return {(run.algorithm, run.instance, run.seed): run for run in trajectories}
 
 
-def _watch(source: object) -> Callable[[], bool]:
-    """Look at a source now; the function tells whether it is still the same, as far as one can tell."""
+def _remember(source: object) -> Callable[[], bool]:
+    """Remember a source; the returned function says whether it is unchanged, as far as that can be checked."""
     if isinstance(source, str | Path):
         before = _digests(Path(source))
         return lambda: _digests(Path(source)) == before
     try:
         kept = copy.deepcopy(source)
-    except Exception:  # an open connection, for one, has no copy
+    except Exception:  # such as an open connection
         return lambda: True
-    if not _same(source, kept):  # not even now: the objects are compared by who they are, not by what they hold
+    if not _same(source, kept):  # compared by identity, not by contents
         return lambda: True
     return lambda: _same(source, kept)
 
@@ -234,21 +234,21 @@ def _watch(source: object) -> Callable[[], bool]:
 def _digests(path: Path) -> list[tuple[str, str]]:
     try:
         files = [path] if path.is_file() else sorted(path.rglob("*"))
-    except (OSError, ValueError):  # a text that no file can have as its name
+    except (OSError, ValueError):  # not a valid file name
         return []
     return [(str(file), hashlib.sha256(file.read_bytes()).hexdigest()) for file in files if file.is_file()]
 
 
 def _same(source: object, kept: object) -> bool:
     try:
-        # The equals of a data frame takes nan for the same as nan.
+        # For DataFrame.equals, nan equals nan.
         return bool(source.equals(kept) if hasattr(source, "equals") else np.all(source == kept))
     except Exception:
         return False
 
 
-def _value_somewhere(problem: Problem) -> float | None:
-    """Value at a fixed random place; ``None`` if the problem is neither a box nor a configuration space."""
+def _value_at_random_point(problem: Problem) -> float | None:
+    """Value at a fixed random point; ``None`` if the problem is neither a box nor a configuration space."""
     rng = np.random.default_rng(1)
     if isinstance(problem, BoxProblem):
         lower, upper = np.asarray(problem.lower), np.asarray(problem.upper)
@@ -268,7 +268,7 @@ def _as_float(value: object) -> float | None:
 
 
 def _values_of(suite: Suite, identities: Sequence[str]) -> list[float | None]:
-    return [_value_somewhere(suite.build(Identity.from_json(text))) for text in identities]
+    return [_value_at_random_point(suite.build(Identity.from_json(text))) for text in identities]
 
 
 def _values_in_child(

@@ -79,7 +79,7 @@ def begin_or_go_on(journal: Path | None, room: int | None) -> None:
     try:
         result = race(portfolio(), SyntheticSuite(), range(1, 11), SETTINGS, journal=journal, **options)
     except PolarBearError as problem:
-        if journal is None or "there is a file already" not in str(problem):
+        if journal is None or "already exists and is not overwritten" not in str(problem):
             raise
         result = resume(journal, portfolio(), SyntheticSuite(), **options)
     print(fingerprint(result))

@@ -63,7 +63,7 @@ def bare(problem: Bbob, ssa: str, evaluations: int, seed: int) -> float:
 
 def ours(problem: Bbob, algorithm: Algorithm, evaluations: int, seed: int) -> float:
     """Measure evaluations a second of a run of a race, sampled at 50 timepoints."""
-    timepoints = tuple(np.unique(np.geomspace(100, evaluations, 50).round()).tolist())
+    timepoints = np.unique(np.geomspace(100, evaluations, 50).round())
     request = Request(algorithm, algorithm.name, problem, None, problem.identity, evaluations, seed, timepoints)
     problem.evaluate.reset()
     began = time.process_time()

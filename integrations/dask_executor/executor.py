@@ -19,7 +19,7 @@ from typing import Any
 from polarbear_plugins.errors import InvalidInputError, PolarBearError
 from polarbear_plugins.execution.local_processes import ProcessDiedError
 from polarbear_plugins.execution.requests import Request, RunExecutor, UnfitWorkerError
-from polarbear_plugins.execution.worker import told
+from polarbear_plugins.execution.worker import describe_exception
 from polarbear_plugins.extras import require
 from polarbear_plugins.integrations.dask_executor.messages import python_parts, read_answer, write_request
 from polarbear_plugins.integrations.dask_executor.versions import (
@@ -206,7 +206,7 @@ class DaskExecutor(RunExecutor):
                 failed_starts += 1
                 await self._update_workers(again=True)
                 if failed_starts > _MOST_FAILED_STARTS:
-                    raise UnfitWorkerError(f"No worker could begin a run ({told(problem)}).") from None
+                    raise UnfitWorkerError(f"No worker could begin a run ({describe_exception(problem)}).") from None
                 await asyncio.sleep(_POLL / 10)
                 continue
             if result is None and fit:  # all of these workers are gone

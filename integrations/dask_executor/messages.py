@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from polarbear_plugins.errors import MissingExtraError, PolarBearError, UnknownNameError
 from polarbear_plugins.execution.local_processes import ProcessDiedError, RunTimeoutError
-from polarbear_plugins.execution.requests import Registered, Request, UnfitWorkerError, perform_alone
-from polarbear_plugins.execution.worker import RemoteError, UnloadableError, loaded, told
+from polarbear_plugins.execution.requests import Registered, Request, UnfitWorkerError, perform_single_threaded
+from polarbear_plugins.execution.worker import RemoteError, UnloadableError, describe_exception, unpickle
 from polarbear_plugins.problems.protocols import Algorithm, Identity, Problem, Suite
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
@@ -34,7 +36,7 @@ def write_request(request: Request) -> dict[str, Any]:
         "parameters": dict(request.identity.parameters),
         "horizon": request.horizon,
         "seed": request.seed,
-        "timepoints": list(request.timepoints),
+        "timepoints": request.timepoints.tolist(),
     }
 
 
@@ -55,7 +57,7 @@ def perform_written(text: str, given: bytes | None = None) -> str:
         The result of :func:`python_parts` for the request, pickled.
     """
     try:
-        python: Given = (None, None, None) if given is None else loaded(given)
+        python: Given = (None, None, None) if given is None else unpickle(given)
     except Exception as problem:  # from the user's objects while they are unpickled
         reason = (
             f"it cannot be loaded on a worker ({type(problem).__name__}: {problem}). What a race is given as Python "
@@ -63,11 +65,11 @@ def perform_written(text: str, given: bytes | None = None) -> str:
         )
         return write_problem(UnloadableError(reason))
     try:
-        trajectory, seconds = perform_alone(_read_request(json.loads(text), python))
+        trajectory, seconds = perform_single_threaded(_read_request(json.loads(text), python))
     except (UnknownNameError, MissingExtraError) as problem:  # the worker does not have what the race needs
         return write_problem(UnfitWorkerError(str(problem)))
     except (Exception, SystemExit) as problem:  # any exception is a failure of the algorithm
-        return write_problem(RemoteError(told(problem)))
+        return write_problem(RemoteError(describe_exception(problem)))
     return json.dumps({"times": trajectory.times.tolist(), "best": trajectory.best.tolist(), "seconds": seconds})
 
 
@@ -105,7 +107,7 @@ def _read_request(data: dict[str, Any], given: Given) -> Request:
         identity=Identity(data["instance"], data["parameters"]),
         horizon=data["horizon"],
         seed=data["seed"],
-        timepoints=tuple(data["timepoints"]),
+        timepoints=np.array(data["timepoints"]),
     )
 
 

@@ -24,14 +24,14 @@ __all__ = ["main"]
 
 
 class _Failure(click.ClickException):
-    """A mistake the user can mend: one line, exit code 2."""
+    """An error that the user can fix: one line, exit code 2."""
 
     exit_code = 2
 
 
 class _Group(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the arguments are click's
-        return list(self.commands)  # as they are used, not by the alphabet
+        return list(self.commands)  # in the order of use, not of the alphabet
 
     def invoke(self, ctx: click.Context) -> Any:
         show = warnings.showwarning
@@ -73,7 +73,7 @@ From Optuna (studies of several samplers, in a storage):
   (a race inside a study: race_result(study).report("race.html") in Python)
 
 \b
-Completion in the shell: add one of these to the file it starts from
+Shell completion: add one of these lines to the startup file of your shell
   eval "$(_POLARBEAR_COMPLETE=bash_source polarbear)"     (~/.bashrc)
   eval "$(_POLARBEAR_COMPLETE=zsh_source polarbear)"      (~/.zshrc)
   _POLARBEAR_COMPLETE=fish_source polarbear | source      (config.fish)

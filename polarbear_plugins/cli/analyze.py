@@ -1,4 +1,4 @@
-"""``polarbear analyze``: what existing results say."""
+"""``polarbear analyze``: existing results, analyzed as a race."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import click
 import numpy as np
 
 from polarbear_plugins.cli.completion import complete_files
-from polarbear_plugins.cli.options import key_values, parse_timepoints, settings_from, settings_options
+from polarbear_plugins.cli.options import parse_key_values, parse_timepoints, settings_from, settings_options
 from polarbear_plugins.cli.output import console, json_option, print_json, show_result
-from polarbear_plugins.cli.progress import inferring, stoppable, working
+from polarbear_plugins.cli.progress import advise_on_interrupt, inference_spinner, spinner
 from polarbear_plugins.plugins.manager import installed_plugins
 from polarbear_plugins.racing.analysis import analyze as analyze_table
 from polarbear_plugins.rankings.stream import default_timepoints, rank
@@ -22,7 +22,7 @@ from polarbear_plugins.rankings.table import Repetitions
 _FASTER = "Fewer --timepoints or --draws, --engine native and --prior dirichlet take less time."
 
 
-@click.command(short_help="Judge existing results as if they were a race.")
+@click.command(short_help="Analyze existing results as if they were a race.")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_files)
 @click.option(
     "-o",
@@ -37,18 +37,18 @@ _FASTER = "Fewer --timepoints or --draws, --engine native and --prior dirichlet 
     default="50",
     show_default=True,
     metavar="N or A,B,...",
-    help="How many timepoints, spaced evenly on the log scale over the time of the runs; or which ones.",
+    help="Number of timepoints, spaced evenly on a log scale over the time of the runs; or the timepoints themselves.",
 )
 @click.option(
     "--repetitions",
     type=click.Choice(["weight", "independent"]),
     default="weight",
     show_default=True,
-    help="Whether repeated runs on an instance count as one instance together, or each as an instance.",
+    help="Whether repeated runs on an instance count together as one instance, or each as an instance.",
 )
 @click.option("--tolerance", type=float, default=0.0, show_default=True, help="Values this close count as tied.")
 @settings_options
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Save the result, draws included.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Save the result, including the draws.")
 @json_option
 def analyze(
     sources: Sequence[str],
@@ -60,21 +60,21 @@ def analyze(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Treat existing results as a race that has run: ratings over time, the Pareto set, and what is still open.
+    """Analyze existing results as a race that has run: ratings over time, the Pareto set, and which pairs are open.
 
-    SOURCE is whatever an installed adapter reads; `polarbear plugins` lists them. A table (CSV or Parquet) has a row
-    for each value of each run, with the columns algorithm, instance, time, value and optionally seed and horizon.
+    SOURCE is whatever an installed adapter reads; `polarbear plugins` lists the adapters. A table (CSV or Parquet) has
+    a row for each value of each run, with the columns algorithm, instance, time, value and optionally seed and horizon.
     """
-    wishes = key_values(options, "--option")
-    with working("reading"):
-        runs = list(installed_plugins().read_trajectories(*sources, **wishes))
+    adapter_options = parse_key_values(options, "--option")
+    with spinner("reading"):
+        runs = list(installed_plugins().read_trajectories(*sources, **adapter_options))
     wanted = parse_timepoints(timepoints)
     grid = default_timepoints(runs, wanted) if isinstance(wanted, int) else wanted
     chosen = settings_from(**settings)
-    with working(f"ranking {len(runs):,} runs"):
+    with spinner(f"ranking {len(runs):,} runs"):
         table = rank(runs, grid, repetitions, tolerance=tolerance)
-    with stoppable(_FASTER), inferring(table, chosen):
-        result = analyze_table(table, chosen, {"sources": list(sources), "options": wishes})
+    with advise_on_interrupt(_FASTER), inference_spinner(table, chosen):
+        result = analyze_table(table, chosen, {"sources": list(sources), "options": adapter_options})
     if output is not None:
         result.save(output)
     if as_json:

@@ -1,4 +1,4 @@
-"""What the shell completes: files, and names that are not choices of click."""
+"""Shell completion of files, and of names that are not click choices."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]
 
 
 def complete_files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Leave it to the shell, which knows files best."""
+    """Let the shell complete file names."""
     return [CompletionItem(incomplete, type="file")]
 
 
 def complete_names(names: Iterable[str]) -> Completer:
-    """Complete some names; others may be as good."""
+    """Complete these names; the option accepts others, too."""
     known = list(names)
 
     def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -31,29 +31,29 @@ def complete_names(names: Iterable[str]) -> Completer:
 
 
 def complete_registered(hook: str) -> Completer:
-    """Complete what plugins provide by a hook: the names with which the first lines of their docstrings begin."""
+    """Complete the names that plugins provide through a hook, from the first lines of their docstrings."""
 
     def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PluginWarning)
             installed = installed_plugins().installed
         lines = [plugin.hooks[hook] for plugin in installed if hook in plugin.hooks]
-        found = [(name, says) for says in lines for name in names_in(says)]
-        return [CompletionItem(name, help=says) for name, says in found if name.startswith(incomplete)]
+        found = [(name, line) for line in lines for name in names_in(line)]
+        return [CompletionItem(name, help=line) for name, line in found if name.startswith(incomplete)]
 
     return complete
 
 
-def names_in(says: str) -> list[str]:
-    """Names that the first line of a docstring tells, up to a colon or in front of brackets.
+def names_in(line: str) -> list[str]:
+    """Names at the start of the first line of a docstring, up to a colon; text in parentheses is ignored.
 
-    What stands for something else, such as SCENARIO or {JSON}, ends a name behind its colon.
+    A placeholder such as SCENARIO or {JSON} is left out, and the name ends with the colon before it.
 
     >>> names_in("modcma-ssa, modcma-matrix, modcma:{JSON}: variants of CMA-ES; options preset, axis")
     ['modcma-ssa', 'modcma-matrix', 'modcma:']
     >>> names_in("optuna-samplers (option samplers=tpe,random), optuna-multifidelity (eta)")
     ['optuna-samplers', 'optuna-multifidelity']
     """
-    listed = re.sub(r"\([^)]*\)", "", says).partition(": ")[0]
+    listed = re.sub(r"\([^)]*\)", "", line).partition(": ")[0]
     found = [re.match(r"[a-z0-9][a-z0-9._-]*:?", part.strip()) for part in listed.split(",")]
     return [name[0] for name in found if name]

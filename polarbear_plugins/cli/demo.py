@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from polarbear_plugins.cli.output import console, json_option, print_json, prints_to_stderr, show_result
-from polarbear_plugins.cli.progress import ProgressView, working
-from polarbear_plugins.execution.interruptions import undisturbed
+from polarbear_plugins.cli.output import console, json_option, print_json, redirect_stdout_to_stderr, show_result
+from polarbear_plugins.cli.progress import ProgressView, spinner
+from polarbear_plugins.execution.interruptions import ignore_sigint
 from polarbear_plugins.experiments.races import race as run_race
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.settings import RaceSettings
@@ -43,37 +43,38 @@ _SYNTHETIC: dict[str, Any] = {
     show_default=True,
     help="The report.",
 )
-@click.option("--journal", type=click.Path(dir_okay=False, path_type=Path), help="Keep the race in this file, too.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Where all random choices come from.")
-@click.option("--workers", type=int, help="Local processes; all cores by default, 0 for none.")
-@click.option("--force", is_flag=True, help="Replace a file that is no report, too.")
+@click.option("--journal", type=click.Path(dir_okay=False, path_type=Path), help="Also keep every finished run here.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of all random choices.")
+@click.option("--workers", type=int, help="Number of local processes; one per core by default, 0 for none.")
+@click.option("--force", is_flag=True, help="Also replace a file that is not a report.")
 @json_option
 def demo(output: Path, journal: Path | None, seed: int, workers: int | None, force: bool, as_json: bool) -> None:
     """Race variants of CMA-ES on random problems for less than a minute, and write a report about it.
 
     Six step-size adaptations of CMA-ES and random search run on problems of MA-BBOB in three dimensions. Without the
-    extra ioh, algorithms with known ratings race instead. Ctrl-C ends the race after its last finished round, and the
-    report tells what is known by then.
+    extra ioh, algorithms with known ratings race instead. After ctrl-C the report is about the rounds finished so far.
     """
     if not force:
-        check_replaceable(output)  # before anything has run
+        check_replaceable(output)  # before anything runs
     real = find_spec("ioh") is not None and find_spec("modcma") is not None
-    most = {"max_cost": _MOST_EVALUATIONS} if real else {"max_rounds": _MOST_ROUNDS}
-    # Less sure than usual, and limited: a minute is short.
-    settings = RaceSettings(alpha=0.95, resolution="crossing", seed=seed, **most)
+    limit = {"max_cost": _MOST_EVALUATIONS} if real else {"max_rounds": _MOST_ROUNDS}
+    # A lower alpha than usual and a limit, to finish within a minute.
+    settings = RaceSettings(alpha=0.95, resolution="crossing", seed=seed, **limit)
     if not as_json:
         console().print(_introduction(real), soft_wrap=True)
-    with ProgressView() as view, prints_to_stderr():
-        what = _REAL if real else _SYNTHETIC
-        result = run_race(**what, settings=settings, workers=workers, journal=journal, progress=view)
-    with undisturbed(result.stopped == "interrupted"):  # ctrl-C was heard; a second one must not lose the report
-        _conclude(result, real, output, journal, force, as_json)
+    with ProgressView() as view, redirect_stdout_to_stderr():
+        sources = _REAL if real else _SYNTHETIC
+        result = run_race(**sources, settings=settings, workers=workers, journal=journal, progress=view)
+    with ignore_sigint(enabled=result.stopped == "interrupted"):  # a second ctrl-C must not lose the report
+        _write_and_show(result, real, output, journal, force, as_json)
 
 
-def _conclude(result: RaceResult, real: bool, output: Path, journal: Path | None, force: bool, as_json: bool) -> None:
+def _write_and_show(
+    result: RaceResult, real: bool, output: Path, journal: Path | None, force: bool, as_json: bool
+) -> None:
     unit = "evaluations" if real else ""
     title = "Demonstration: step-size adaptations of CMA-ES on MA-BBOB" if real else "Demonstration: known ratings"
-    with working("writing the report"):
+    with spinner("writing the report"):
         write_report(result, output, title=title, unit=unit, force=force)
     if as_json:
         print_json({"report": str(output), "real": real, **result.to_dict()})
@@ -91,6 +92,6 @@ def _introduction(real: bool) -> str:
             "search race on problems of MA-BBOB, 3 dimensions, up to 2,000 evaluations."
         )
     return (
-        "ioh and modcma are not installed, so this is a race of algorithms with known ratings, which run nothing real. "
+        "ioh and modcma are not installed, so this is a race of synthetic algorithms with known ratings. "
         f"For the race of CMA-ES variants on MA-BBOB: {_INSTALL}"
     )

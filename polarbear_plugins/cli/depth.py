@@ -1,4 +1,4 @@
-"""``polarbear depth``: which test functions are typical and which are outlying, by the partial orders they give."""
+"""``polarbear depth``: which test functions are central and which are outlying, by their partial orders."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.text import Text
 
 from polarbear_plugins.cli.completion import complete_files
-from polarbear_plugins.cli.options import key_values, parse_numbers, read_runs
+from polarbear_plugins.cli.options import parse_key_values, parse_numbers, read_runs
 from polarbear_plugins.cli.output import console, json_option, print_json, text_table
-from polarbear_plugins.cli.progress import stoppable, working
+from polarbear_plugins.cli.progress import advise_on_interrupt, spinner
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.partial_orders.criteria import (
     Statistic,
@@ -27,7 +27,7 @@ from polarbear_plugins.partial_orders.depth import MOST_SETS, TOLERANCE, SuiteDe
 from polarbear_plugins.partial_orders.order import Missing
 
 
-@click.command(short_help="Which test functions order optimizers as most do.")
+@click.command(short_help="Find central and outlying test functions.")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_files)
 @click.option("--at", "timepoints", metavar="A,B,...", help="Read runs; criteria are the best values at timepoints.")
 @click.option("--targets", metavar="A,B,...", help="Read runs; criteria are the times to reach targets.")
@@ -36,23 +36,23 @@ from polarbear_plugins.partial_orders.order import Missing
     type=click.Choice(["median", "mean"]),
     default="median",
     show_default=True,
-    help="What counts of repeated runs.",
+    help="How repeated runs are summarized.",
 )
 @click.option(
-    "-o", "--option", "options", multiple=True, metavar="KEY=VALUE", help="An option for the adapter of runs."
+    "-o", "--option", "options", multiple=True, metavar="KEY=VALUE", help="An option for the adapter that reads runs."
 )
 @click.option("--function", default="function", show_default=True, help="Column of the test functions.")
 @click.option("--optimizer", default="optimizer", show_default=True, help="Column of the optimizers.")
 @click.option("--criterion", "criteria", multiple=True, help="Column of a criterion; all others by default.")
 @click.option("--maximize", multiple=True, metavar="CRITERION", help="A criterion in which larger is better.")
-@click.option("--separator", help="Between columns; a comma by default, or a tab in files that end with .tsv.")
-@click.option("--decimal", default=".", show_default=True, help="What separates the digits of fractions.")
+@click.option("--separator", help="Column separator; a comma by default, or a tab in files that end with .tsv.")
+@click.option("--decimal", default=".", show_default=True, help="Decimal separator.")
 @click.option(
     "--indifferent",
     type=click.Choice(["refuse", "incomparable", "leave-out"]),
     default="refuse",
     show_default=True,
-    help="What becomes of optimizers that are equal in all criteria: refuse, treat them as incomparable, or leave out "
+    help="What to do with optimizers that are equal in all criteria: refuse, treat them as incomparable, or leave out "
     "the test function.",
 )
 @click.option(
@@ -60,17 +60,18 @@ from polarbear_plugins.partial_orders.order import Missing
     type=click.Choice(["refuse", "worst", "incomparable"]),
     default="refuse",
     show_default=True,
-    help="What a missing value means: refuse, as bad as infinity, or incomparable with every other optimizer.",
+    help="What to do with a missing value: refuse, treat it as the worst value, or treat the optimizer as incomparable "
+    "with every other.",
 )
-@click.option("--common", type=int, default=3, show_default=True, help="Say what so many deepest orders share.")
-@click.option("--without", multiple=True, metavar="OPTIMIZER", help="Show how depths change when it leaves, or joined.")
-@click.option("--samples", type=int, help="Draw so many of the larger sets of orders, instead of looking at all.")
-@click.option("--seed", type=int, help="Where the draws come from.")
+@click.option("--common", type=int, default=3, show_default=True, help="Show what this many deepest orders share.")
+@click.option("--without", multiple=True, metavar="OPTIMIZER", help="Show how depths change without this optimizer.")
+@click.option("--samples", type=int, help="Draw this many of the larger sets of orders, instead of testing all.")
+@click.option("--seed", type=int, help="Seed of the draws.")
 @click.option(
-    "--tolerance", type=float, default=TOLERANCE, show_default=True, help="How far off depths may be for speed."
+    "--tolerance", type=float, default=TOLERANCE, show_default=True, help="Error of the depths allowed for speed."
 )
 @click.option(
-    "--most-sets", type=int, default=MOST_SETS, show_default=True, help="Refuse to begin if it takes more sets."
+    "--most-sets", type=int, default=MOST_SETS, show_default=True, help="Refuse to start if more sets must be tested."
 )
 @click.option(
     "--figure",
@@ -98,7 +99,7 @@ def depth(
     decimal: str,
     **measure: Any,
 ) -> None:
-    """Find the test functions that order the optimizers as most others do, and those that do not.
+    """Find the test functions that order the optimizers as most others do, and the outliers.
 
     On each test function, one optimizer is better than another if it is better in at least one criterion and worse in
     none. SOURCE is a CSV file with the columns function, optimizer and the criteria, of which smaller is better; or,
@@ -106,25 +107,28 @@ def depth(
     """
     if timepoints is not None or targets is not None:
         if timepoints is not None and targets is not None:
-            raise InvalidInputError("--at and --targets: give one of the two.")
-        with working("reading"):
-            runs, _ = read_runs(sources, key_values(options, "--option"))
+            raise InvalidInputError("--at and --targets: give only one of the two.")
+        with spinner("reading"):
+            runs, _ = read_runs(sources, parse_key_values(options, "--option"))
         if timepoints is not None:
             frames = best_at_timepoints(runs, parse_numbers(timepoints, "--at"), statistic)
         else:
             frames = time_to_targets(runs, parse_numbers(targets or "", "--targets"), statistic)
     elif len(sources) > 1:
-        raise InvalidInputError("Expected one table of criteria. For runs, say --at or --targets.")
+        raise InvalidInputError("Expected one table of criteria. For runs, give --at or --targets.")
     else:
         chosen = list(criteria) or None
         frames = read_criteria(sources[0], function, optimizer, chosen, separator=separator, decimal=decimal)
     orders = orders_of_functions(frames, maximize, indifferent=indifferent, missing=missing)
-    with stoppable("--samples 100000 draws some of the sets of orders."), working(f"depth of {len(orders)} orders"):
+    with (
+        advise_on_interrupt("--samples 100000 tests only some of the sets of orders."),
+        spinner(f"depth of {len(orders)} orders"),
+    ):
         found = measure_depth(orders, **measure)
     shared = found.common(min(common, len(found.functions)))
     changes = None
     if without:
-        with working(f"depth without {', '.join(without)}"):
+        with spinner(f"depth without {', '.join(without)}"):
             changes = depth_changes(orders, without, **measure).drop(columns="depth")
     if figure is not None:
         _draw(found, figure)
@@ -137,10 +141,11 @@ def depth(
         return
     out = console()
     _show(out, found, changes)
-    some = ", ".join(f"{better} > {worse}" for better, worse in shared.edges) or "nothing"
+    edges = ", ".join(f"{better} > {worse}" for better, worse in shared.edges) or "nothing"
     out.print(
-        f"The {len(shared.functions)} deepest ({', '.join(shared.functions)}) agree on {some}; in none of them is the "
-        f"first better in {len(shared.non_edges)} other pairs (--json lists them).",
+        f"The {len(shared.functions)} deepest orders ({', '.join(shared.functions)}) agree on {edges}. For "
+        f"{len(shared.non_edges)} other pairs, they agree that the first is not better than the second (--json lists "
+        "them).",
         soft_wrap=True,
     )
     if figure is not None:
@@ -164,7 +169,7 @@ def _show(out: Console, found: SuiteDepth, changes: Any) -> None:
         view.add_row(Text(str(name)), *cells, str(row["edges"]), Text(str(row["undominated"])))
     out.print(view)
     if not found.generic:
-        out.print("No set of these orders is union-free generic, so that all depths are 0.")
+        out.print("No set of these orders is union-free generic, so all depths are 0.")
     out.print(
         f"Most central: {', '.join(found.central())}. Most outlying: {', '.join(found.outlying())}. Depths range over "
         f"{spread['range']:.4f}, standard deviation {spread['standard_deviation']:.4f}.",

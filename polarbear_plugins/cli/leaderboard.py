@@ -1,4 +1,8 @@
-"""``polarbear leaderboard``: Bayesmark's scores, how sure they are, and what rankings say beside them."""
+"""``polarbear leaderboard``: Bayesmark's scores, their uncertainty, and the posterior of the rankings beside them.
+
+It imports the adapter of Bayesmark by name: the scores need both losses of every study and its log, and
+``polarbear_read_trajectories`` gives trajectories only.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ from polarbear_plugins.cli.leaderboard_view import (
 )
 from polarbear_plugins.cli.options import parse_timepoints, settings_from, settings_options
 from polarbear_plugins.cli.output import console, json_option, print_json
-from polarbear_plugins.cli.progress import inferring, unless_stopped, working
+from polarbear_plugins.cli.progress import compute_unless_interrupted, inference_spinner, spinner
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.measures.bootstrap import Bootstrap
 from polarbear_plugins.measures.disagreements import Disagreement, find_disagreements
@@ -40,21 +44,21 @@ from polarbear_plugins.rankings.stream import default_timepoints, rank
     type=click.Choice(list(OBJECTIVES)),
     default="visible",
     show_default=True,
-    help="What the leaderboard, its bootstrap and the posterior are about; the other scores are shown beside.",
+    help="Loss that the leaderboard, its bootstrap and the posterior use; scores by the others are shown beside it.",
 )
-@click.option("--random", multiple=True, metavar="NAME", help="Who is random search, if not Bayesmark's RandomSearch.")
+@click.option("--random", multiple=True, metavar="NAME", help="Random search, if it is not Bayesmark's RandomSearch.")
 @click.option(
     "--bootstrap",
     "resamples",
     type=click.IntRange(0),
     default=10_000,
     show_default=True,
-    help="How often to resample the studies; 0 for not at all.",
+    help="How often to resample the studies; 0 for no bootstrap.",
 )
 @click.option(
-    "--top", type=click.IntRange(1), default=5, show_default=True, help="How many first places make a ranking."
+    "--top", type=click.IntRange(1), default=5, show_default=True, help="Number of places that make up a ranking."
 )
-@click.option("--instances", is_flag=True, help="Show the scores on each instance too.")
+@click.option("--instances", is_flag=True, help="Also show the scores on each instance.")
 @click.option(
     "--time", type=click.Choice(AXES), default="iterations", show_default=True, help="The time axis of the posterior."
 )
@@ -66,9 +70,9 @@ from polarbear_plugins.rankings.stream import default_timepoints, rank
     type=click.IntRange(0),
     default=20,
     show_default=True,
-    help="How many studies of each algorithm on an instance are ranked at most, since many take long; 0 for all.",
+    help="Rank at most this many studies of each algorithm on an instance, since many take long; 0 for all.",
 )
-@click.option("--no-posterior", is_flag=True, help="Scores only; the posterior takes longer.")
+@click.option("--no-posterior", is_flag=True, help="Only the scores; the posterior takes longer.")
 @settings_options
 @json_option
 def leaderboard(
@@ -85,25 +89,25 @@ def leaderboard(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Score the optimizers of a Bayesmark database, and set the posterior of their rankings beside it.
+    """Score the optimizers of a Bayesmark database, and show the posterior of their rankings beside the scores.
 
     DB is the folder that Bayesmark's experiments wrote, with eval/ in it. Scores are those of bayesmark-anal and of the
-    Black-Box Optimization Challenge 2020; without random search in the database there are none, but still a posterior.
+    Black-Box Optimization Challenge 2020. They need random search in the database; the posterior does not.
     """
     wanted = parse_timepoints(timepoints)
     chosen = settings_from(**settings)
-    with working("reading"):
+    with spinner("reading"):
         found = read_database(database)
-    with working(f"scoring {len(found.studies):,} studies"):
+    with spinner(f"scoring {len(found.studies):,} studies"):
         scored = _score(found, objective, random or None, resamples, chosen.seed or 0)
 
-    def judge() -> tuple[RaceResult, int]:
-        return _judge(found, objective, time, wanted, studies, chosen)
+    def infer() -> tuple[RaceResult, int]:
+        return _infer(found, objective, time, wanted, studies, chosen)
 
-    result, ranked = (None if no_posterior else unless_stopped(judge, "the posterior")) or (None, 0)
+    result, ranked = (None if no_posterior else compute_unless_interrupted(infer, "the posterior")) or (None, 0)
     pairs: list[Disagreement] = []
     if scored.scores and scored.bootstrap and result:
-        end = _at_the_end(found, result, objective, time, studies)
+        end = _result_at_end(found, result, objective, time, studies)
         pairs = find_disagreements(
             scored.scores[objective], scored.bootstrap, end.state.table, end.posterior, chosen.alpha
         )
@@ -126,13 +130,16 @@ def leaderboard(
         out = console()
         out.print()
         if ranked < len(found.studies):
-            out.print(f"{ranked} of {len(found.studies)} studies are ranked, at most {studies} of a kind (--studies).")
+            out.print(
+                f"{ranked} of {len(found.studies)} studies are ranked, at most {studies} of each algorithm on each "
+                "instance (--studies)."
+            )
         show_posterior(out, result, time, pairs if scored.bootstrap else None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """Scores by each objective, or why there are none."""
+    """Scores by each objective; ``refused`` is the reason if there are none."""
 
     scores: dict[str, Scores] | None
     bootstrap: Bootstrap | None
@@ -143,14 +150,14 @@ class _Scored:
         if self.scores is None:
             return {"scores": None, "refused": self.refused, "random_equivalents": None, "bootstrap": None}
         visible = self.scores["visible"]
-        worth = zip(visible.algorithms, visible.equivalents, visible.efficiencies, strict=True)
+        equivalents = zip(visible.algorithms, visible.equivalents, visible.efficiencies, strict=True)
         return {
             "scores": {name: _scores_json(scores) for name, scores in self.scores.items()},
             "refused": None,
             "random_equivalents": {
                 "of": visible.baseline.evaluations,
                 "pooled": visible.baseline.limit,
-                "algorithms": {name: {"evaluations": m, "efficiency": factor} for name, m, factor in worth},
+                "algorithms": {name: {"evaluations": m, "efficiency": factor} for name, m, factor in equivalents},
             },
             "bootstrap": _bootstrap_json(self.bootstrap, objective, self.seed, top) if self.bootstrap else None,
         }
@@ -166,24 +173,24 @@ def _score(found: Database, objective: str, random: Sequence[str] | None, resamp
     return _Scored(scores, scores[objective].bootstrap(resamples, seed) if resamples else None, seed)
 
 
-def _judge(
+def _infer(
     found: Database, objective: str, time: str, timepoints: int | list[float], studies: int, settings: RaceSettings
 ) -> tuple[RaceResult, int]:
     runs = [run for run in found.trajectories(objective, time) if not studies or run.seed < studies]
     grid = default_timepoints(runs, timepoints) if isinstance(timepoints, int) else timepoints
     table = rank(runs, grid)
-    with inferring(table, settings):
+    with inference_spinner(table, settings):
         return analyze_table(table, settings, {"sources": [str(found.folder)]}), len(runs)
 
 
-def _at_the_end(found: Database, result: RaceResult, objective: str, time: str, studies: int) -> RaceResult:
-    """Judge the end of the studies, of which scores are, where the timepoints of the result do not reach it for all."""
+def _result_at_end(found: Database, result: RaceResult, objective: str, time: str, studies: int) -> RaceResult:
+    """Result at the end of the studies, where scores are taken; a new one if the timepoints do not reach the end."""
     iterations, suggestions = found.studies[0].shape
     last = {"iterations": iterations, "evaluations": iterations * suggestions}.get(time)
     if result.timepoints[-1] == last:
         return result
     settings = RaceSettings(draws=result.settings.draws, seed=result.settings.seed)
-    return _judge(found, objective, "iterations", [float(iterations)], studies, settings)[0]
+    return _infer(found, objective, "iterations", [float(iterations)], studies, settings)[0]
 
 
 def _show(

@@ -1,4 +1,4 @@
-"""What a leaderboard found, as tables and in words."""
+"""Tables and sentences of ``polarbear leaderboard``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_PAIRS = 10
 
 
 def show_scores(out: Console, scores: Mapping[str, Scores], objective: str, bootstrap: Bootstrap | None) -> None:
-    """Print who scores how much, what it is worth in random search, and what bayesmark-anal prints."""
+    """Print the scores, their equivalents in random search, and the losses that bayesmark-anal prints."""
     chosen = scores[objective]
     points, medians = chosen.leaderboard, chosen.leaderboard_median
     interval = None if bootstrap is None else 100 * (1 - bootstrap.interval()[::-1])
@@ -32,17 +32,17 @@ def show_scores(out: Console, scores: Mapping[str, Scores], objective: str, boot
         *([">random evaluations", ">efficiency"] if chosen.by_visible else []),
     )
     order = np.argsort(-points, kind="stable")
-    worth = _worth(chosen) if chosen.by_visible else [[]] * len(order)
+    equivalents = _equivalents(chosen) if chosen.by_visible else [[]] * len(order)
     for row in order:
         view.add_row(
             Text(chosen.algorithms[row]),
             f"{points[row]:.3f}",
             *([] if interval is None else [f"{interval[0, row]:.2f} to {interval[1, row]:.2f}"]),
             f"{medians[row]:.3f}",
-            *worth[row],
+            *equivalents[row],
         )
     out.print(
-        f"Score by the {objective} loss: 100 for the best values known, 0 for a random evaluation"
+        f"Score by the {objective} loss: 100 for the best known values, 0 for a random evaluation"
         + (
             "; random evaluations: how many score as well as the algorithm with "
             f"{chosen.baseline.evaluations} evaluations:"
@@ -60,14 +60,14 @@ def show_scores(out: Console, scores: Mapping[str, Scores], objective: str, boot
     out.print(losses)
     if chosen.baseline.doubtful:
         out.print(
-            f"Random search also found the best value known on {', '.join(chosen.baseline.doubtful)}: scores mean "
+            f"Random search also found the best known value on {', '.join(chosen.baseline.doubtful)}: scores mean "
             "little there.",
             soft_wrap=True,
         )
 
 
-def _worth(scores: Scores) -> list[list[str]]:
-    """Random evaluations and efficiency of each algorithm, as text."""
+def _equivalents(scores: Scores) -> list[list[str]]:
+    """Equivalent random evaluations and efficiency of each algorithm, as text."""
     pooled, evaluations = scores.baseline.limit, scores.baseline.evaluations
     return [
         [f"> {pooled:,}", f"> {pooled / evaluations:.3f}"] if m is None else [f"{m:,}", f"{m / evaluations:.3f}"]
@@ -76,19 +76,19 @@ def _worth(scores: Scores) -> list[list[str]]:
 
 
 def show_fallbacks(out: Console, fallbacks: Mapping[str, Fallbacks]) -> None:
-    """Print for whom random search stood in, as far as the logs tell."""
+    """Print which algorithms were replaced by random search, as far as the logs show."""
     for name, found in fallbacks.items():
         if found.random:
             out.print(
-                f"{name} failed to suggest in {found.random} of {found.iterations} iterations, and random search stood "
-                "in for it: its results are partly those of random search.",
+                f"{name} failed to suggest in {found.random} of {found.iterations} iterations, where random search "
+                "replaced it: its results are partly those of random search.",
                 soft_wrap=True,
             )
     studies, logs = (sum(getattr(found, what) for found in fallbacks.values()) for what in ("studies", "logs"))
     if logs < studies:
         out.print(
-            f"{logs} of {studies} studies have a log; whether random search stood in for an optimizer is not known of "
-            "the others.",
+            f"{logs} of {studies} studies have a log; for the others it is not known whether random search replaced "
+            "an optimizer.",
             soft_wrap=True,
         )
 
@@ -98,12 +98,12 @@ def show_instances(out: Console, scores: Scores) -> None:
     view = text_table("instance", *(f">{name}" for name in scores.algorithms))
     for place, instance in enumerate(scores.instances):
         view.add_row(Text(instance), *(f"{loss:.6f}" for loss in scores.by_instance[-1, :, place]))
-    out.print("Mean loss on each instance, 0 for the best value known and 1 for a random evaluation:")
+    out.print("Mean loss on each instance, 0 for the best known value and 1 for a random evaluation:")
     out.print(view)
 
 
 def show_rankings(out: Console, bootstrap: Bootstrap, top: int) -> None:
-    """Print which rankings are how frequent if the studies are resampled."""
+    """Print how frequent the rankings are when the studies are resampled."""
     rankings = bootstrap.rankings(top)
     first = min(top, len(bootstrap.algorithms))
     out.print(
@@ -118,7 +118,7 @@ def show_rankings(out: Console, bootstrap: Bootstrap, top: int) -> None:
 
 
 def show_posterior(out: Console, result: RaceResult, time: str, pairs: Sequence[Disagreement] | None) -> None:
-    """Print the posterior of the rankings, and where scores say something else."""
+    """Print the posterior of the rankings, and the pairs where the scores disagree with it."""
     grid = result.timepoints
     out.print(
         f"Rankings of the same data at {grid.size} timepoints, {grid[0]:g} to {grid[-1]:g} {time} · alpha "
@@ -131,8 +131,8 @@ def show_posterior(out: Console, result: RaceResult, time: str, pairs: Sequence[
         out.print("Scores and rankings agree about every pair at the end.")
         return
     out.print(
-        "\nWhere score and rankings disagree at the end. The score averages how far apart values are on these "
-        "instances, the rating counts who is better and asks about other instances of the kind:",
+        "\nWhere score and rankings disagree at the end. The score averages differences of values on these instances; "
+        "the rating counts which algorithm is better, and is about other instances of the same kind:",
         soft_wrap=True,
     )
     for pair in pairs[:_MOST_PAIRS]:

@@ -1,4 +1,4 @@
-"""``polarbear measures``: classical anytime measures of existing results, and where rankings disagree with them."""
+"""``polarbear measures``: classical anytime measures of existing results, and the pairs where rankings disagree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.text import Text
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.cli.completion import complete_files
 from polarbear_plugins.cli.options import (
-    key_values,
+    parse_key_values,
     parse_numbers,
     parse_timepoints,
     read_runs,
@@ -23,7 +23,7 @@ from polarbear_plugins.cli.options import (
     settings_options,
 )
 from polarbear_plugins.cli.output import console, json_option, print_json, show_result, text_table
-from polarbear_plugins.cli.progress import inferring, unless_stopped, working
+from polarbear_plugins.cli.progress import compute_unless_interrupted, inference_spinner, spinner
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.measures.disagreements import Contradiction, find_contradictions
 from polarbear_plugins.measures.ecdf_and_aocc import ecdf
@@ -53,16 +53,14 @@ _MOST_PAIRS = 10
     "--budget",
     "budgets",
     metavar="A,B,...",
-    help="Budgets of the fixed-budget table; the last is that of the areas. By default some of the timepoints.",
+    help="Budgets of the fixed-budget table; the areas use the last one. By default some of the timepoints.",
 )
 @click.option(
     "--targets", metavar="A,B,...", help="Targets of the ECDF and the fixed-target table; by default 51 and 6."
 )
-@click.option("--lower", type=float, default=LOWER, show_default=True, help="Values below count as this one.")
-@click.option("--upper", type=float, default=UPPER, show_default=True, help="Values above are worth nothing.")
-@click.option(
-    "--hold", is_flag=True, help="Runs that ended before the budget ended by themselves: their last value stands."
-)
+@click.option("--lower", type=float, default=LOWER, show_default=True, help="Values below it count as this one.")
+@click.option("--upper", type=float, default=UPPER, show_default=True, help="Values above it add nothing to an area.")
+@click.option("--hold", is_flag=True, help="Assume that runs which ended before the budget would not have improved.")
 @click.option(
     "--timepoints",
     default="50",
@@ -70,7 +68,7 @@ _MOST_PAIRS = 10
     metavar="N or A,B,...",
     help="Timepoints of the posterior; by default those of a race.",
 )
-@click.option("--no-posterior", is_flag=True, help="Measures only.")
+@click.option("--no-posterior", is_flag=True, help="Only the measures.")
 @settings_options
 @json_option
 def measures(
@@ -86,17 +84,17 @@ def measures(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Show AOCC, ECDF area, fixed-budget and fixed-target tables, and set the posterior of the rankings beside them.
+    """Show AOCC, ECDF area, fixed-budget and fixed-target tables, and the posterior of the rankings beside them.
 
-    SOURCE is as for `polarbear analyze`, or the journal or saved result of a race, which keeps values at its timepoints
-    only. The areas and tables are over the instances on which every algorithm has a run until the last budget. They
-    need values with a known optimum of 0, on a log scale between --lower and --upper.
+    SOURCE is as for `polarbear analyze`, or the journal or saved result of a race, which keeps values only at its
+    timepoints. Areas and tables use the instances on which every algorithm has a run up to the last budget. They need
+    values with a known optimum of 0, on a log scale between --lower and --upper.
     """
     wanted, chosen = parse_timepoints(timepoints), settings_from(**settings)
     given = None if budgets is None else as_timepoints(sorted(parse_numbers(budgets, "--budget")))
     goals = None if targets is None else parse_numbers(targets, "--targets")
-    with working("reading"):
-        runs, known_at = read_runs(sources, key_values(options, "--option"))
+    with spinner("reading"):
+        runs, known_at = read_runs(sources, parse_key_values(options, "--option"))
     if hold and runs:
         runs = list(hold_last_value(runs, max(run.horizon for run in runs) if given is None else float(given[-1])))
     if not isinstance(wanted, int):
@@ -118,12 +116,12 @@ def measures(
     values = fixed_budget(kept, spread)
     times = fixed_target(kept, log_targets(lower, upper, 6) if goals is None else goals, budget)
 
-    def judge() -> RaceResult:
+    def infer() -> RaceResult:
         table = rank(runs, grid)
-        with inferring(table, chosen):
+        with inference_spinner(table, chosen):
             return analyze_table(table, chosen, {"sources": list(sources)})
 
-    result = None if no_posterior else unless_stopped(judge, "the posterior")
+    result = None if no_posterior else compute_unless_interrupted(infer, "the posterior")
     pairs = [] if result is None else find_contradictions(orders, result.posterior, chosen.alpha)
     if as_json:
         print_json(
@@ -154,7 +152,10 @@ def _show(out: Console, orders: MeasureOrders, values: pd.DataFrame, times: pd.D
         f"{orders.budget:g} · log scale {orders.lower:g}..{orders.upper:g}"
     )
     if orders.left_out:
-        out.print(f"{orders.left_out} runs are left out: not until the budget, or not all algorithms on that instance.")
+        out.print(
+            f"{orders.left_out} runs are left out: they end before the budget, or not all algorithms ran on that "
+            "instance."
+        )
     ranked = orders.order("AOCC")
     budgets = values.index.unique("budget")
     view = text_table("algorithm", ">AOCC", ">ECDF area", *(f">median at {budget:,.5g}" for budget in budgets))
@@ -169,7 +170,7 @@ def _show(out: Console, orders: MeasureOrders, values: pd.DataFrame, times: pd.D
     for name in ranked:
         cells = [(times.loc[(name, target), "ert"], times.loc[(name, target), "success_rate"]) for target in targets]
         view.add_row(Text(name), *("never" if ert == math.inf else f"{ert:,.5g} ({rate:.0%})" for ert, rate in cells))
-    out.print("Expected running time until a target, and how many runs reached it:")
+    out.print("Expected running time until a target, and the share of runs that reached it:")
     out.print(view)
 
 
@@ -210,7 +211,7 @@ def _ecdf_json(
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a table; what is not finite, such as the time to a target that is never reached, is null."""
+    """Rows of a table; values that are not finite, such as the time to a target never reached, become null."""
     rows = table.reset_index().to_dict("records")
     return [{str(key): _finite(value) for key, value in row.items()} for row in rows]
 

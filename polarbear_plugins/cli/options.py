@@ -1,16 +1,17 @@
-"""Options that several commands share, and what their texts mean."""
+"""Options that several commands share, and how their values are parsed."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.cli.completion import complete_names
+from polarbear_plugins.cli.output import Command
 from polarbear_plugins.errors import InvalidInputError, UnknownNameError
 from polarbear_plugins.inference.fitting import BUILT_IN_ENGINES
 from polarbear_plugins.journal.replay import load_result
@@ -19,29 +20,33 @@ from polarbear_plugins.priors import BUILT_IN_PRIORS
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 MOST_TIMEPOINTS = 10_000
 _DEFAULTS = RaceSettings()
 
 
 def settings_options(command: Command) -> Command:
-    """Add the options from which :func:`settings_from` makes settings."""
+    """Add the options that :func:`settings_from` turns into settings."""
     options = [
-        click.option("--alpha", type=float, default=_DEFAULTS.alpha, show_default=True, help="How sure to be."),
+        click.option(
+            "--alpha",
+            type=float,
+            default=_DEFAULTS.alpha,
+            show_default=True,
+            help="Posterior probability that a decision needs.",
+        ),
         click.option(
             "--epsilon",
             type=float,
             default=_DEFAULTS.epsilon,
             show_default=True,
-            help="Equivalent is who beats the other with a probability this close to 1/2.",
+            help="Two algorithms are equivalent if one beats the other with a probability this close to 1/2.",
         ),
         click.option(
             "--prior",
             default=_DEFAULTS.prior,
             shell_complete=complete_names(BUILT_IN_PRIORS),
             show_default=True,
-            help="dirichlet, hierarchical-dirichlet, gp, sparse-gp, hsgp, random-walk, bspline, or a plugin's.",
+            help="dirichlet, hierarchical-dirichlet, gp, sparse-gp, hsgp, random-walk, bspline, or one of a plugin.",
         ),
         click.option(
             "--prior-option", "prior_options", multiple=True, metavar="KEY=VALUE", help="An option of the prior."
@@ -58,17 +63,19 @@ def settings_options(command: Command) -> Command:
             type=click.Choice(["pointwise", "joint"]),
             default=_DEFAULTS.elimination,
             show_default=True,
-            help="Dominated at each timepoint by itself, or at all of them at once (needs a temporal prior).",
+            help="Dominance at each timepoint separately, or at all timepoints jointly (needs a temporal prior).",
         ),
         click.option(
             "--resolution",
             type=click.Choice(["strict", "crossing"]),
             default=_DEFAULTS.resolution,
             show_default=True,
-            help="Settle each pair at each timepoint, or stop early with pairs that cross.",
+            help="Settle each pair at each timepoint, or stop earlier for pairs that cross.",
         ),
-        click.option("--draws", type=int, default=_DEFAULTS.draws, show_default=True, help="Draws of the posterior."),
-        click.option("--seed", type=int, help="Where all random choices come from."),
+        click.option(
+            "--draws", type=int, default=_DEFAULTS.draws, show_default=True, help="Number of posterior draws."
+        ),
+        click.option("--seed", type=int, help="Seed of all random choices."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -88,12 +95,14 @@ def settings_from(
     seed: int | None,
     **rest: Any,
 ) -> RaceSettings:
-    """Make settings of the values of :func:`settings_options` and of further ones."""
+    """Settings from the values of :func:`settings_options`, and further ones."""
     return RaceSettings(
         alpha=alpha,
         epsilon=epsilon,
         prior=prior,
-        prior_options={key: _number(value) for key, value in key_values(prior_options, "--prior-option").items()},
+        prior_options={
+            key: _parse_value(value) for key, value in parse_key_values(prior_options, "--prior-option").items()
+        },
         engine=engine,
         elimination=elimination,
         resolution=resolution,
@@ -103,8 +112,8 @@ def settings_from(
     )
 
 
-def key_values(options: Iterable[str], option: str) -> dict[str, str]:
-    """Split texts ``KEY=VALUE``."""
+def parse_key_values(options: Iterable[str], option: str) -> dict[str, str]:
+    """Dict of options given as ``KEY=VALUE``."""
     pairs = {}
     for text in options:
         key, equals, value = text.partition("=")
@@ -115,7 +124,7 @@ def key_values(options: Iterable[str], option: str) -> dict[str, str]:
 
 
 def parse_timepoints(text: str) -> int | list[float]:
-    """Read how many timepoints are wanted, or which ones."""
+    """Number of timepoints, or a list of them."""
     try:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
@@ -132,15 +141,15 @@ def parse_timepoints(text: str) -> int | list[float]:
 
 
 def parse_numbers(text: str, option: str) -> list[float]:
-    """Read numbers separated by commas."""
+    """List of numbers from a comma-separated text."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise InvalidInputError(f"{option}: expected numbers separated by commas, got {text!r}.") from None
 
 
-def _number(text: str) -> Any:
-    """Take numbers, lists and true or false for what they are, anything else for text."""
+def _parse_value(text: str) -> Any:
+    """Parse numbers, lists, true and false as JSON; anything else is text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -148,9 +157,9 @@ def _number(text: str) -> Any:
 
 
 def read_runs(sources: Sequence[str], options: Mapping[str, str]) -> tuple[list[Trajectory], FloatArray | None]:
-    """Read the runs of a source, or of a race from its journal or its saved result, which no adapter reads.
+    """Runs of sources that an adapter reads, or of a race from its journal or saved result.
 
-    A race knows its runs at its timepoints only, which come with them.
+    Of a race, runs are known only at its timepoints, which are returned with them.
     """
     try:
         return list(installed_plugins().read_trajectories(*sources, **options)), None

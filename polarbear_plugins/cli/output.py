@@ -1,4 +1,4 @@
-"""What the commands print: tables for people, JSON for programs."""
+"""Output of the commands: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from polarbear_plugins.report.words import conclusion, mean_ratings, reasons
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-WIDE = 120  # columns of a terminal, from which on whole tables fit
+WIDE = 120  # columns that a terminal needs for whole tables
 
 
 def json_option(command: Command) -> Command:
@@ -31,24 +31,24 @@ def json_option(command: Command) -> Command:
 
 
 def print_json(data: object) -> None:
-    """Print data as JSON; numbers that JSON does not have are an error of ours, not a file for others to stumble on."""
+    """Print data as JSON; fails on nan and inf, which JSON does not have and other programs could not read."""
     click.echo(visible(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False)))
 
 
 class PlainConsole(Console):
-    """Takes text from data as it is: it is no markup, and nothing in it steers the terminal."""
+    """A console that prints text from data verbatim: no markup, and no control characters for the terminal."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render; what would steer the terminal is shown as it is escaped in JSON."""
+        """Render; control characters are shown escaped, as in JSON."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
 
 
 class _Terminal(PlainConsole):
-    """A console that breaks long lines between words, unless a word, such as a path, does not fit into a line."""
+    """A console that wraps lines between words, unless a word such as a path is longer than a line."""
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
         if soft_wrap:
@@ -57,13 +57,13 @@ class _Terminal(PlainConsole):
 
 
 def console() -> Console:
-    """Make a console that neither colours nor cuts what is piped."""
+    """Console of standard output; piped output is neither coloured nor truncated."""
     out = _Terminal()
     return out if out.is_terminal else PlainConsole(width=200)
 
 
 class _PlainTable(Table):
-    """Makes room for texts as the console shows them."""
+    """A table whose columns are as wide as the text that the console shows."""
 
     def add_row(self, *cells: Any, **options: Any) -> None:
         shown = (Text(visible(str(cell))) if isinstance(cell, str | Text) else cell for cell in cells)
@@ -71,22 +71,22 @@ class _PlainTable(Table):
 
 
 def text_table(*columns: str) -> Table:
-    """Make an empty table in the style of this command."""
+    """Empty table in the style of all commands; ``>`` before the name of a column aligns it to the right."""
     table = _PlainTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        # A name that is cut may be anyone's.
+        # Folded, not truncated: two names may begin with the same characters.
         side: Literal["left", "right"] = "right" if column.startswith(">") else "left"
         table.add_column(visible(column.removeprefix(">")), justify=side, overflow="fold")
     return table
 
 
 @contextlib.contextmanager
-def prints_to_stderr() -> Iterator[None]:
-    """Send to standard error what is printed meanwhile, by algorithms and the libraries under them, too."""
+def redirect_stdout_to_stderr() -> Iterator[None]:
+    """Send standard output to standard error, including that of C libraries that algorithms use."""
     sys.stdout.flush()
     try:
         ours = os.dup(1)
-    except OSError:  # there is none
+    except OSError:  # standard output is closed
         ours = None
     try:
         if ours is not None:
@@ -101,7 +101,7 @@ def prints_to_stderr() -> Iterator[None]:
 
 
 def show_result(out: Console, result: RaceResult, unit: str = "") -> None:
-    """Print who is in, who is out and why, and what follows from it."""
+    """Print which algorithms are in, which are out and why, and the conclusion."""
     if not result.rounds:
         out.print(conclusion(result))
         return
@@ -120,16 +120,16 @@ def show_result(out: Console, result: RaceResult, unit: str = "") -> None:
         *([">failed"] if failed else []),
     )
     for place, (name, row) in enumerate(summary.iterrows()):
-        out_of_it = row["status"] == "out"
+        eliminated = row["status"] == "out"
         status = "in"
-        if out_of_it:
+        if eliminated:
             status = f"out (round {row['round']})" if len(result.rounds) > 1 else "out"
         cells = [f"{mean[t, place]:.0%}" for t in columns]
         if not narrow:
             cells += [f"{row['instances']:,}", amount(row["cost"])]
         cells += [str(row["failed"])] if failed else []
         because = Text(why[str(name)])
-        view.add_row(Text(str(name)), status, because, *cells, style="dim" if out_of_it else None)
+        view.add_row(Text(str(name)), status, because, *cells, style="dim" if eliminated else None)
     out.print("Probability of being best of all, by the mean of the posterior:")
     out.print(view)
     out.print(conclusion(result, unit, result.forecast_if_open()), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``polarbear plan``: how many instances it takes, before an experiment or in the middle of a race."""
+"""``polarbear plan``: the number of instances that an experiment needs, or that a race still needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from polarbear_plugins.cli.output import console, json_option, print_json, text_table
-from polarbear_plugins.cli.progress import working
+from polarbear_plugins.cli.progress import spinner
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.planning.sample_size import (
@@ -21,42 +21,46 @@ from polarbear_plugins.planning.sample_size import (
 
 _POWER = 0.8
 _ALPHA = 0.05
-_CURVE = 10  # rows of a power curve that people read
+_CURVE = 10  # rows of a power curve in the table
 
 
-@click.command(short_help="How many instances an experiment takes.")
+@click.command(short_help="How many instances an experiment needs.")
 @click.argument("result", type=click.Path(path_type=Path), required=False)
 @click.option("--effect", type=float, help="The smallest effect that matters, in standard deviations of differences.")
 @click.option("--difference", type=float, help="The same in the units of the measure; needs --deviation.")
 @click.option("--deviation", type=float, help="Standard deviation of the differences over instances.")
 @click.option("--error", type=float, help="Standard error of the difference on one instance, with --deviation.")
 @click.option("--power", type=float, help=f"Probability of finding the effect.  [default: {_POWER}]")
-@click.option("--instances", type=int, help="How many instances there are.")
+@click.option("--instances", type=int, help="Number of instances.")
 @click.option("--alpha", type=float, help=f"Probability of finding an effect where there is none.  [default: {_ALPHA}]")
 @click.option("--test", type=click.Choice(["t", "wilcoxon", "sign"]), help="The paired test.  [default: t]")
 @click.option("--one-sided", is_flag=True, help="Only one direction matters.")
-@click.option("--comparisons", type=int, help="How many pairs are tested.  [default: 1]")
+@click.option("--comparisons", type=int, help="Number of pairs that are tested.  [default: 1]")
 @click.option("--curve", is_flag=True, help="The power for a range of effects; needs --instances.")
-@click.option("--simulations", type=int, help="Of RESULT's race.  [default: 200, fewer for large races]")
-@click.option("--seed", type=int, help="Of the simulations.  [default: 0]")
+@click.option(
+    "--simulations", type=int, help="Number of simulations of RESULT's race.  [default: 200, fewer for large races]"
+)
+@click.option("--seed", type=int, help="Seed of the simulations.  [default: 0]")
 @json_option
 def plan(
     result: Path | None, simulations: int | None, seed: int | None, curve: bool, as_json: bool, **classical: Any
 ) -> None:
-    """Say how many instances an experiment takes.
+    """Compute how many instances an experiment needs.
 
-    With RESULT, which is what `polarbear race` or `polarbear analyze` saved with --output, or the journal of a race:
-    how many more instances and how much more cost until every pair is settled, by simulating how it may go on.
+    With RESULT, which `polarbear race` or `polarbear analyze` saved with --output, or the journal of a race: simulates
+    how many more instances and how much more cost it takes until every pair is settled.
 
-    Without it, for a paired test of two algorithms over instances: give two of --effect, --power and --instances, and
-    the third is the answer.
+    Without RESULT, for a paired test of two algorithms over instances: give two of --effect, --power and --instances
+    to compute the third.
     """
     given = [
         f"--{name.replace('_', '-')}" for name, value in classical.items() if value is not None and value is not False
     ]
     if result is not None:
         if given or curve:
-            raise InvalidInputError(f"{(given or ['--curve'])[0]} is for planning without RESULT.")
+            raise InvalidInputError(
+                f"{(given or ['--curve'])[0]} is for planning without RESULT: leave out one of the two."
+            )
         _forecast(result, simulations, seed or 0, as_json)
         return
     if simulations is not None or seed is not None:
@@ -66,7 +70,7 @@ def plan(
 
 def _forecast(path: Path, simulations: int | None, seed: int, as_json: bool) -> None:
     result = load_result(path)
-    with working("simulating how the race may go on"):
+    with spinner("simulating the rest of the race"):
         found = result.forecast(simulations, seed)
     pairs = result.open_pairs
     if as_json:
@@ -83,9 +87,9 @@ def _forecast(path: Path, simulations: int | None, seed: int, as_json: bool) -> 
         )
         return
     out = console()
-    there = f"{len(result.state.table):,} instances"
+    observed = f"{len(result.state.table):,} instances"
     if result.resolved:
-        out.print(f"Every pair is settled after {there}: no more are needed.", soft_wrap=True)
+        out.print(f"Every pair is settled after {observed}: no more are needed.", soft_wrap=True)
         return
     view = text_table("until every pair is settled", ">10 %", ">median", ">90 %")
     for name, cost in (("more instances", False), ("more cost", True)):
@@ -94,9 +98,9 @@ def _forecast(path: Path, simulations: int | None, seed: int, as_json: bool) -> 
     out.print(view)
     mean = "" if found.mean is None else f" On average {found.mean:,.0f}."
     out.print(
-        f"{len(pairs)} pair{'s are' if len(pairs) > 1 else ' is'} not settled after {there}; {found} would likely "
-        f"settle {'them' if len(pairs) > 1 else 'it'}.{mean} From {found.instances.size} simulations of how the race "
-        "may go on.",
+        f"{len(pairs)} pair{'s are' if len(pairs) > 1 else ' is'} not settled after {observed}; {found} would likely "
+        f"settle {'them' if len(pairs) > 1 else 'it'}.{mean} From {found.instances.size} simulations of the rest of "
+        "the race.",
         soft_wrap=True,
     )
 
@@ -143,14 +147,14 @@ def _classical(
     if as_json:
         print_json({"answer": answer, "instances": instances, "effect": effect, "power": power, **options})
         return
-    says = {
+    computed = {
         "instances": f"{instances:,} instances",
         "power": f"Power {power:.3g}",
         "effect": f"An effect of {effect:.3g} standard deviations",
     }[answer]
     rest = {"instances": f"{instances:,} instances", "power": f"power {power:.3g}", "effect": f"effect {effect:.3g}"}
-    known = ", ".join(text for name, text in rest.items() if name != answer)
-    console().print(f"{says}: {known}, {_conditions(options)}.", soft_wrap=True)
+    given = ", ".join(text for name, text in rest.items() if name != answer)
+    console().print(f"{computed}: {given}, {_conditions(options)}.", soft_wrap=True)
 
 
 def _effect(

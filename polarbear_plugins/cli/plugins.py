@@ -1,4 +1,4 @@
-"""``polarbear plugins``: what is installed and what failed."""
+"""``polarbear plugins``: the installed plugins, and those that failed to load."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from polarbear_plugins.plugins.manager import installed_plugins
 @click.command(short_help="What is installed, and what failed.")
 @json_option
 def plugins(as_json: bool) -> None:
-    """List the installed plugins, what each provides, and what failed and why."""
+    """List the installed plugins and what each provides, and the plugins that failed and why."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PluginWarning)  # the list itself tells
+        warnings.simplefilter("ignore", PluginWarning)  # the list shows the failures itself
         found = installed_plugins()
     if as_json:
         print_json({"installed": [asdict(p) for p in found.installed], "failed": [asdict(p) for p in found.failed]})
         return
     out = console()
     narrow = out.width < WIDE
-    table = text_table("plugin", *([] if narrow else ["from"]), "provides", "what it says")
+    table = text_table("plugin", *([] if narrow else ["from"]), "provides", "description")
     for plugin in found.installed:
-        for row, (hook, says) in enumerate(sorted(plugin.hooks.items())):
+        for row, (hook, description) in enumerate(sorted(plugin.hooks.items())):
             name, origin = (plugin.name, plugin.distribution) if row == 0 else ("", "")
-            cells = [name, *([] if narrow else [origin]), hook.removeprefix("polarbear_"), says]
+            cells = [name, *([] if narrow else [origin]), hook.removeprefix("polarbear_"), description]
             table.add_row(*map(Text, cells))
     out.print(table)
     if narrow:

@@ -1,4 +1,4 @@
-"""Live progress, for people at a terminal."""
+"""Progress on a terminal."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from polarbear_plugins.racing.forecast import forecast
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.rankings.table import RankingTable
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
-_SIMULATIONS = 40  # a median needs no more, and rounds may be short
+_SIMULATIONS = 40  # enough for a median, and rounds may be short
 
 
 @contextlib.contextmanager
-def working(text: str) -> Iterator[None]:
-    """Say what is going on and since when, while it lasts; silent unless standard error is a terminal."""
+def spinner(text: str) -> Iterator[None]:
+    """Show a text and the elapsed time during the block; silent unless standard error is a terminal."""
     shown = PlainConsole(stderr=True)
-    if not shown.is_terminal:  # earlier versions of rich end a line there that they never began
+    if not shown.is_terminal:  # earlier versions of rich print an empty line there
         yield
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
@@ -36,37 +36,37 @@ def working(text: str) -> Iterator[None]:
         yield
 
 
-def unless_stopped(make: Callable[[], Made], what: str) -> Made | None:
-    """Carry out what the rest can do without: ctrl-C ends it, with a note, and the command goes on."""
+def compute_unless_interrupted(compute: Callable[[], Result], what: str) -> Result | None:
+    """Compute an optional part of a command: ctrl-C skips it with a note, and the command goes on."""
     try:
-        return make()
+        return compute()
     except KeyboardInterrupt:
-        click.echo(f"Note: stopped before {what} was there; this is the rest.", err=True)
+        click.echo(f"Note: interrupted before {what} was ready; the rest follows.", err=True)
         return None
 
 
 @contextlib.contextmanager
-def stoppable(advice: str) -> Iterator[None]:
-    """Say what would take less time, if ctrl-C ends what nothing is known without."""
+def advise_on_interrupt(advice: str) -> Iterator[None]:
+    """Print advice on how to take less time if ctrl-C ends the block, without which the command has no result."""
     try:
         yield
     except KeyboardInterrupt:
-        click.echo(f"Note: stopped before anything was known. {advice}", err=True)
+        click.echo(f"Note: interrupted before there was a result. {advice}", err=True)
         raise
 
 
-def inferring(table: RankingTable, settings: RaceSettings) -> contextlib.AbstractContextManager[None]:
-    """Say that a posterior is being computed, of how much and by what."""
-    return working(
+def inference_spinner(table: RankingTable, settings: RaceSettings) -> contextlib.AbstractContextManager[None]:
+    """Show during the block what is being inferred, and with which prior and engine."""
+    return spinner(
         f"inferring ratings of {len(table.algorithms)} algorithms at {table.timepoints.size} timepoints: prior "
         f"{settings.prior}, engine {settings.engine}"
     )
 
 
 class ProgressView:
-    """Shows where a race stands; silent unless standard error is a terminal.
+    """Shows the progress of a race; silent unless standard error is a terminal.
 
-    A bar for the runs of the round, and a line that stays for each finished round.
+    It prints a line for each finished round, and a bar for the runs of the current one.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class ProgressView:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._console.is_terminal:  # rich 14.2 ends the line even of a bar that was never shown
+        if self._console.is_terminal:  # rich 14.2 prints an empty line even for a bar that was never shown
             self._bar.stop()
 
     def __call__(self, progress: Progress) -> None:
@@ -121,11 +121,11 @@ class ProgressView:
             for elimination in finished.eliminations
         )
         self._left = self._time_left(progress)
-        says = f"round {finished.number}: {finished.instances:,} instances · {finished.resolved_share:.0%} settled{out}"
-        self._bar.console.print(Text(says))
+        text = f"round {finished.number}: {finished.instances:,} instances · {finished.resolved_share:.0%} settled{out}"
+        self._bar.console.print(Text(text))
 
     def _time_left(self, progress: Progress) -> str:
-        """Forecast from the cost that is likely still to come, at the speed so far; empty if it cannot be told."""
+        """Time left at the speed so far, for the median of the forecast cost; empty if there is no forecast."""
         state = progress.state
         spent = state.cost - (self._cost_at_start or 0.0)
         if progress.posterior is None or not spent or state.resolved.all():

@@ -1,24 +1,29 @@
-"""``polarbear race`` and ``polarbear resume``."""
+"""``polarbear race`` and ``polarbear resume``.
+
+They import the writer of IOHprofiler data by name: hooks read and provide, none of them writes, and ``--ioh-output``
+stands for that one format.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.cli.completion import complete_registered
-from polarbear_plugins.cli.options import key_values, parse_timepoints, settings_from, settings_options
-from polarbear_plugins.cli.output import console, json_option, print_json, prints_to_stderr, show_result
+from polarbear_plugins.cli.options import parse_key_values, parse_timepoints, settings_from, settings_options
+from polarbear_plugins.cli.output import console, json_option, print_json, redirect_stdout_to_stderr, show_result
 from polarbear_plugins.cli.progress import ProgressView
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
-from polarbear_plugins.execution.interruptions import undisturbed
+from polarbear_plugins.execution.interruptions import ignore_sigint
 from polarbear_plugins.experiments.races import race as run_race
 from polarbear_plugins.experiments.races import resume as resume_race
 from polarbear_plugins.integrations.ioh_writer import scenario_of, write_ioh
@@ -26,24 +31,51 @@ from polarbear_plugins.plugins.manager import installed_plugins
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
+def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None]:
+    """Add the options that ``race`` and ``resume`` share: how to perform the runs, and what to save.
 
-def _execution_options(command: Command) -> Command:
+    The command receives the former as ``execution``, keyword arguments of a race, and returns the result.
+    """
+
+    @functools.wraps(command)
+    def run(
+        *,
+        executor: str | None,
+        executor_options: Sequence[str],
+        workers: int | None,
+        run_timeout: float | None,
+        retries: int,
+        output: Path | None,
+        ioh_output: Path | None,
+        as_json: bool,
+        **rest: Any,
+    ) -> None:
+        with _connect(executor, executor_options) as connected, ProgressView() as view, redirect_stdout_to_stderr():
+            execution = {
+                "workers": workers,
+                "executor": connected,
+                "run_timeout": run_timeout,
+                "retries": retries,
+                "progress": view,
+            }
+            result = command(**rest, execution=execution)
+        with ignore_sigint(enabled=result.stopped == "interrupted"):  # a second ctrl-C must not lose the result
+            _save(result, output, ioh_output)
+            _show(result, as_json, rest["journal"], output, ioh_output)
+
     options = [
-        click.option("--max-rounds", type=int, help="Stop after so many rounds."),
-        click.option("--max-cost", type=float, help="Spend no more than this, summed over all runs."),
-        click.option("--workers", type=int, help="Local processes; all cores by default, 0 for none."),
-        click.option("--executor", metavar="ADDRESS", help="Run elsewhere; `polarbear plugins` lists who can."),
+        click.option("--max-rounds", type=int, help="Stop after this many rounds."),
+        click.option("--max-cost", type=float, help="Spend no more than this on all runs together."),
+        click.option("--workers", type=int, help="Number of local processes; one per core by default, 0 for none."),
+        click.option("--executor", metavar="ADDRESS", help="Run elsewhere; `polarbear plugins` lists the executors."),
         click.option(
             "-E", "--executor-option", "executor_options", multiple=True, metavar="KEY=VALUE", help="For the executor."
         ),
         click.option("--run-timeout", type=float, metavar="SECONDS", help="End a run that takes longer."),
+        click.option("--retries", type=int, default=0, show_default=True, help="How often to repeat a failed run."),
         click.option(
-            "--retries", type=int, default=0, show_default=True, help="Repeat a run that failed so many times."
-        ),
-        click.option(
-            "--output", type=click.Path(dir_okay=False, path_type=Path), help="Save the result, draws included."
+            "--output", type=click.Path(dir_okay=False, path_type=Path), help="Save the result, including the draws."
         ),
         click.option(
             "--ioh-output",
@@ -53,20 +85,20 @@ def _execution_options(command: Command) -> Command:
         json_option,
     ]
     for option in reversed(options):
-        command = option(command)
-    return command
+        run = option(run)
+    return run
 
 
 @click.command(short_help="Race a portfolio on a suite until every pair is settled.")
 @click.argument("portfolio", shell_complete=complete_registered("polarbear_portfolio"))
 @click.argument("suite", shell_complete=complete_registered("polarbear_suite"))
-@click.option("--budget", type=float, help="How far a run goes: the last timepoint.  [default: the suite's, if any]")
+@click.option("--budget", type=float, help="Last timepoint, up to which runs go.  [default: the suite's, if any]")
 @click.option(
     "--timepoints",
     default="50",
     show_default=True,
     metavar="N or A,B,...",
-    help="How many timepoints up to the budget, or which ones.",
+    help="Number of timepoints up to the budget, or the timepoints themselves.",
 )
 @click.option("--first", type=float, help="First timepoint.  [default: a 200th of the budget, at least 1]")
 @click.option(
@@ -80,7 +112,7 @@ def _execution_options(command: Command) -> Command:
 @click.option("-S", "--suite-option", "suite_options", multiple=True, metavar="KEY=VALUE", help="For SUITE.")
 @settings_options
 @click.option("--batch-size", type=int, default=8, show_default=True, help="Instances in the first round.")
-@click.option("--batch-min", type=int, default=8, show_default=True, help="Least instances in later rounds.")
+@click.option("--batch-min", type=int, default=8, show_default=True, help="Fewest instances in later rounds.")
 @click.option("--batch-max", type=int, default=128, show_default=True, help="Most instances in a round.")
 @click.option(
     "--journal", type=click.Path(dir_okay=False, path_type=Path), help="Keep every finished run in this file."
@@ -98,22 +130,15 @@ def race(
     portfolio_options: Sequence[str],
     suite_options: Sequence[str],
     journal: Path | None,
-    workers: int | None,
-    executor: str | None,
-    executor_options: Sequence[str],
-    run_timeout: float | None,
-    retries: int,
-    output: Path | None,
-    ioh_output: Path | None,
-    as_json: bool,
+    execution: dict[str, Any],
     **settings: Any,
-) -> None:
+) -> RaceResult:
     """Race the algorithms of PORTFOLIO over instances of SUITE until every pair is settled.
 
     `polarbear plugins` lists the portfolios and suites. For a first look: polarbear race synthetic synthetic --budget
-    20. Ctrl-C ends a race after its last finished round; with --journal, `polarbear resume` goes on.
+    20. After ctrl-C the result is that of the last finished round; with --journal, `polarbear resume` continues.
     """
-    options = key_values(suite_options, "--suite-option")
+    options = parse_key_values(suite_options, "--suite-option")
     if dimension is not None:
         options["dimension"] = str(dimension)
     if data is not None:
@@ -121,74 +146,41 @@ def race(
     if budget is None and isinstance(parse_timepoints(timepoints), int):
         plugins = installed_plugins()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PolarBearWarning)  # the race asks for the suite again
+            warnings.simplefilter("ignore", PolarBearWarning)  # the race makes the suite again and warns then
             budget = getattr(plugins.suite(suite, **options), "budget", None)
-    with _connected(executor, executor_options) as connected, ProgressView() as view, prints_to_stderr():
-        result = run_race(
-            portfolio,
-            suite,
-            _grid(timepoints, budget, first, spacing),
-            settings_from(**settings),
-            workers,
-            connected,
-            journal,
-            portfolio_options=key_values(portfolio_options, "--portfolio-option"),
-            suite_options=options,
-            run_timeout=run_timeout,
-            retries=retries,
-            progress=view,
-        )
-    with undisturbed(result.stopped == "interrupted"):  # ctrl-C was heard; a second one must not lose the result
-        _keep(result, output, ioh_output)
-        _present(result, as_json, (journal, output, ioh_output))
+    return run_race(
+        portfolio,
+        suite,
+        _grid(timepoints, budget, first, spacing),
+        settings_from(**settings),
+        journal=journal,
+        portfolio_options=parse_key_values(portfolio_options, "--portfolio-option"),
+        suite_options=options,
+        **execution,
+    )
 
 
-@click.command(short_help="Go on with the race in a journal.")
+@click.command(short_help="Continue the race in a journal.")
 @click.argument("journal", type=click.Path(path_type=Path))
 @_execution_options
-def resume(
-    journal: Path,
-    max_rounds: int | None,
-    max_cost: float | None,
-    workers: int | None,
-    executor: str | None,
-    executor_options: Sequence[str],
-    run_timeout: float | None,
-    retries: int,
-    output: Path | None,
-    ioh_output: Path | None,
-    as_json: bool,
-) -> None:
-    """Go on with the race in JOURNAL where it stopped; no finished run is repeated.
+def resume(journal: Path, max_rounds: int | None, max_cost: float | None, execution: dict[str, Any]) -> RaceResult:
+    """Continue the race in JOURNAL where it stopped; no finished run is repeated.
 
-    A race that was stopped by its limits goes on if --max-rounds or --max-cost gives it more.
+    A race that was stopped by its limits continues if --max-rounds or --max-cost is higher than before.
     """
-    with _connected(executor, executor_options) as connected, ProgressView() as view, prints_to_stderr():
-        result = resume_race(
-            journal,
-            workers=workers,
-            executor=connected,
-            max_rounds=max_rounds,
-            max_cost=max_cost,
-            run_timeout=run_timeout,
-            retries=retries,
-            progress=view,
-        )
-    with undisturbed(result.stopped == "interrupted"):  # ctrl-C was heard; a second one must not lose the result
-        _keep(result, output, ioh_output)
-        _present(result, as_json, (journal, output, ioh_output))
+    return resume_race(journal, max_rounds=max_rounds, max_cost=max_cost, **execution)
 
 
 @contextlib.contextmanager
-def _connected(address: str | None, options: Sequence[str]) -> Iterator[Executor | None]:
-    """Connect to an executor for the time of a race."""
-    wishes = key_values(options, "--executor-option")
+def _connect(address: str | None, options: Sequence[str]) -> Iterator[Executor | None]:
+    """Executor at an address, shut down at the end of the block; ``None`` for local processes."""
+    executor_options = parse_key_values(options, "--executor-option")
     if address is None:
-        if wishes:
+        if executor_options:
             raise InvalidInputError("--executor-option is for an executor: give its address with --executor.")
         yield None
         return
-    with installed_plugins().executor(address, **wishes) as executor:
+    with installed_plugins().executor(address, **executor_options) as executor:
         yield executor
 
 
@@ -196,10 +188,10 @@ def _grid(timepoints: str, budget: float | None, first: float | None, spacing: s
     wanted = parse_timepoints(timepoints)
     if isinstance(wanted, list):
         if budget is not None or first is not None:
-            raise InvalidInputError("--timepoints A,B,... says everything; leave out --budget and --first.")
+            raise InvalidInputError("--timepoints A,B,... is complete: leave out --budget and --first.")
         return wanted
     if budget is None:
-        raise InvalidInputError("Say with --budget how far a run goes, or list the --timepoints.")
+        raise InvalidInputError("Give --budget, the last timepoint, or a list of --timepoints.")
     budget = as_number(budget, "--budget", above=0)
     whole = float(budget).is_integer() and (first is None or float(first).is_integer())
     if first is None:
@@ -212,7 +204,7 @@ def _grid(timepoints: str, budget: float | None, first: float | None, spacing: s
     return make(first, budget, wanted, integer=whole)
 
 
-def _keep(result: RaceResult, output: Path | None, ioh_output: Path | None) -> None:
+def _save(result: RaceResult, output: Path | None, ioh_output: Path | None) -> None:
     if output is not None:
         result.save(output)
     if ioh_output is not None:
@@ -224,33 +216,35 @@ def _keep(result: RaceResult, output: Path | None, ioh_output: Path | None) -> N
             result.trajectories(),
             ioh_output,
             scenarios=scenarios,
-            suite=_called(result, "suite"),
+            suite=_source_name(result, "suite"),
             dimension=dimension if isinstance(dimension, int) else 0,
         )
 
 
-def _present(result: RaceResult, as_json: bool, kept: Sequence[Path | None]) -> None:
+def _show(
+    result: RaceResult, as_json: bool, journal: Path | None, output: Path | None, ioh_output: Path | None
+) -> None:
     if as_json:
         print_json(result.to_dict())
         return
     out = console()
     settings = result.settings
+    grid = result.timepoints
     out.print(
-        f"race {_called(result, 'portfolio')} on {_called(result, 'suite')} · {result.timepoints.size} timepoints "
-        f"{result.timepoints[0]:g}..{result.timepoints[-1]:g} · {settings.elimination} elimination, "
+        f"race {_source_name(result, 'portfolio')} on {_source_name(result, 'suite')} · {grid.size} timepoints "
+        f"{grid[0]:g}..{grid[-1]:g} · {settings.elimination} elimination, "
         f"{settings.resolution} resolution · alpha {settings.alpha:g} · prior {settings.prior} · seed {settings.seed}"
     )
     show_result(out, result)
-    paths = [str(path) for path in kept if path is not None]
+    paths = [str(path) for path in (journal, output, ioh_output) if path is not None]
     if paths:
         out.print(f"saved {', '.join(paths)}", soft_wrap=True)
     else:
-        out.print("not saved: --output FILE keeps the result, --journal FILE every run, too")
-    journal = kept[0]
+        out.print("not saved: --output FILE saves the result, --journal FILE also every run")
     if result.stopped == "interrupted" and journal is not None:
-        out.print(f"polarbear resume {journal} goes on from here", soft_wrap=True)
+        out.print(f"polarbear resume {journal} continues from here", soft_wrap=True)
 
 
-def _called(result: RaceResult, what: str) -> str:
+def _source_name(result: RaceResult, what: str) -> str:
     source = result.about.get(what)
     return source["name"] if source else what

@@ -1,4 +1,4 @@
-"""``polarbear select``: an algorithm or a portfolio, under a time preference and a risk profile."""
+"""``polarbear select``: choose an algorithm or a portfolio for a time preference and a risk profile."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _MOST_ROWS = 20
     default="expected",
     shell_complete=complete_names(("expected", "best", "quantile:0.05")),
     show_default=True,
-    help="What counts: expected, best (the probability of being best), or a quantile (quantile:0.05).",
+    help="What to maximize: expected, best (the probability of being best), or a quantile (quantile:0.05).",
 )
-@click.option("--size", type=int, default=1, show_default=True, help="How many algorithms to run in parallel.")
-@click.option("--different", is_flag=True, help="Take no algorithm twice.")
-@click.option("--all", "everyone", is_flag=True, help="Choose among all algorithms, the eliminated included.")
+@click.option("--size", type=int, default=1, show_default=True, help="Number of algorithms to run in parallel.")
+@click.option("--different", is_flag=True, help="Choose no algorithm twice.")
+@click.option("--all", "everyone", is_flag=True, help="Choose among all algorithms, including eliminated ones.")
 @click.option("--among", help="Choose among these, separated by commas.")
 @json_option
 def select(
@@ -53,7 +53,7 @@ def select(
     among: str | None,
     as_json: bool,
 ) -> None:
-    """Choose from RESULT what to run, for what is known about the later budget and how much risk is welcome.
+    """Choose from RESULT what to run, given a preference about the later budget and a risk profile.
 
     RESULT is what `polarbear race` or `polarbear analyze` saved with --output, or the journal of a race. Candidates are
     the algorithms that are not eliminated.
@@ -72,8 +72,8 @@ def select(
     _show(choice, preference, risk)
     if not found.posterior.joint and found.timepoints.size > 1:
         console().print(
-            f"The prior {found.settings.prior} takes timepoints for independent: chances are too sure where a value "
-            "spans several of them. A temporal prior, such as bspline, is the better ground.",
+            f"The prior {found.settings.prior} treats timepoints as independent: probabilities of values that span "
+            "several timepoints are too sure. Use a temporal prior, such as bspline, for them.",
             soft_wrap=True,
         )
 
@@ -83,18 +83,18 @@ def _show(choice: Choice | PortfolioChoice, preference: str, risk: str) -> None:
         view = text_table("portfolio", ">score")
         for members, score in itertools.islice(choice.scores.items(), _MOST_ROWS):
             view.add_row(Text(" + ".join(members)), f"{score:.3g}")
-        says = f"Run {' and '.join(choice.algorithms)} in parallel ({choice.method} of {len(choice.scores):,})"
+        text = f"Run {' and '.join(choice.algorithms)} in parallel ({choice.method} of {len(choice.scores):,})"
     else:
         summary = choice.summary()
         view = text_table("algorithm", *(f">{str(column).replace('_', ' ')}" for column in summary))
         for name, row in summary.head(_MOST_ROWS).iterrows():
             view.add_row(Text(str(name)), *(f"{value:.3g}" for value in row))
-        says = f"Choose {choice.algorithm}"
+        text = f"Choose {choice.algorithm}"
     out = console()
     out.print(view)
     out.print(
-        f"{says}: preference {preference}, risk {risk}. Expected regret {choice.expected_regret:.3g}: so much rating "
-        "is lost on average against the best choice.",
+        f"{text}: preference {preference}, risk {risk}. Expected regret {choice.expected_regret:.3g}: the rating lost "
+        "on average against the best choice.",
         soft_wrap=True,
     )
 
@@ -106,7 +106,7 @@ def _candidates(result: RaceResult, everyone: bool, among: str | None) -> list[s
 
 
 def _preference(text: str) -> Any:
-    """Read a preference: a name, weights, or a distribution of scipy.stats."""
+    """Preference from text: a name, weights, or a distribution of scipy.stats."""
     name, colon, arguments = text.partition(":")
     try:
         numbers = [float(part) for part in (arguments if colon else text).split(",")]

@@ -1,1 +1,1 @@
-"""Display: HTML fragments, data frames and text for people.  The rooms above use it; users do not."""
+"""Display: HTML fragments, data frames and text for people.  Internal: used by the rooms above."""

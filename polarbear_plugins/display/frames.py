@@ -1,4 +1,4 @@
-"""Long tables of what objects hold: a row for each cell of their arrays, a column for each axis."""
+"""Arrays as data frames in long form: a row for each cell, a column for each axis."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def long_frame(
     columns: Mapping[str, ArrayLike],
     keep: NDArray[np.bool_] | None = None,
 ) -> pd.DataFrame:
-    """Lay arrays out as a table in long form.
+    """Data frame of arrays in long form.
 
     Parameters
     ----------
     axes
-        Name of each axis, in order, and the labels along it.  Names become categories in their own order, so that a
-        long table stays small, and groups and legends keep the order.
+        Name of each axis, in order, and its labels.  Text labels become categories in their own order, which keeps
+        the table small and the order of groups and legends.
     columns
-        Arrays over the axes, or what can be broadcast to them.
+        Arrays over the axes, or broadcastable to them.
     keep
-        Which cells have a row; all by default.
+        Which cells get a row; all by default.
 
     Examples
     --------
@@ -55,13 +55,13 @@ def long_frame(
 def pair_frame(
     names: Sequence[str], one: str, other: str, columns: Mapping[str, ArrayLike], **before: Any
 ) -> pd.DataFrame:
-    """Lay arrays over ordered pairs of different names out as a table; ``before`` are axes in front of the pairs."""
+    """Data frame of arrays over ordered pairs of different names; ``before`` are axes in front of the pairs."""
     apart = ~np.eye(len(names), dtype=np.bool_)
     return long_frame({**before, one: tuple(names), other: tuple(names)}, columns, keep=apart)
 
 
 def categories(codes: NDArray[Any], names: Sequence[str]) -> Any:
-    """Names as a pandas ``Categorical``, from the place of each in the sequence."""
+    """Pandas ``Categorical`` from positions in a sequence of names."""
     import pandas as pd
 
     return pd.Categorical.from_codes(codes, categories=pd.Index(list(names)))

@@ -1,4 +1,4 @@
-"""Small pieces of HTML, in which every text is escaped."""
+"""HTML fragments in which all text is escaped."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 _LONG = 24  # characters
-_MOST_ROWS = 30
+_MAX_ROWS = 30
 
 
 class Markup(str):
-    """HTML that is known to be such; any other text is escaped."""
+    """Text that is HTML already; any other text is escaped."""
 
     __slots__ = ()
 
@@ -32,7 +32,7 @@ def text(value: object) -> Markup:
 
 
 def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> Markup:
-    """Make a table; a column whose name begins with ``>`` is aligned to the right.
+    """HTML table; a column whose name begins with ``>`` is right-aligned.
 
     >>> html_table(["algorithm", ">P"], [["<b>", 0.5]])
     '<table><thead><tr><th scope="col">algorithm</th><th scope="col" style="text-align:right">P</th></tr></thead>\
@@ -51,7 +51,7 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption
 
 
 def summary_table(frame: pd.DataFrame, caption: str = "") -> Markup:
-    """Make a table of the first rows of a data frame, with its index in front."""
+    """HTML table of the first rows of a data frame, index first."""
     kinds = [frame[column].dtype.kind in "iuf" for column in frame]
     columns = [
         str(frame.index.name),
@@ -59,9 +59,9 @@ def summary_table(frame: pd.DataFrame, caption: str = "") -> Markup:
     ]
     rows = [
         [name, *(f"{cell:.4g}" if isinstance(cell, float) else cell for cell in cells)]
-        for name, *cells in frame.head(_MOST_ROWS).itertuples(name=None)
+        for name, *cells in frame.head(_MAX_ROWS).itertuples(name=None)
     ]
-    more = f" (the first {_MOST_ROWS} of {len(frame):,} rows)" if len(frame) > _MOST_ROWS else ""
+    more = f" (the first {_MAX_ROWS} of {len(frame):,} rows)" if len(frame) > _MAX_ROWS else ""
     return html_table(columns, rows, f"{caption}{more}")
 
 
@@ -72,5 +72,5 @@ def _cell(content: object, style: str) -> str:
 
 
 def definitions(pairs: Iterable[tuple[object, object]]) -> Markup:
-    """Make a list of names and what they are."""
+    """HTML definition list of names and descriptions."""
     return Markup("<dl>" + "".join(f"<dt>{text(name)}</dt><dd>{text(what)}</dd>" for name, what in pairs) + "</dl>")

@@ -1,4 +1,4 @@
-"""Numbers, timepoints and foreign text, as people read them."""
+"""Numbers, timepoints and untrusted text, formatted for people."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray
 
-# What steers a terminal, turns the direction of writing, or cannot be written as UTF-8.
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# Controls a terminal, changes the writing direction, or cannot be encoded as UTF-8.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
-    r"""Text from data as people may see it: what would steer a terminal or a page is written as JSON escapes it.
+    r"""Text from data, safe to show: control characters are written as JSON escapes.
 
     >>> print(visible(chr(27) + "[31mcsa"))
     \u001b[31mcsa
     """
-    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def few_places(count: int) -> list[int]:
-    """Places of up to four timepoints that stand for a grid of so many: the ends, and two between.
+    """Indices of up to four timepoints that represent a grid of ``count``: the ends, and two between.
 
     >>> few_places(50), few_places(1)
     ([0, 16, 33, 49], [0])
@@ -32,7 +32,7 @@ def few_places(count: int) -> list[int]:
 
 
 def spans(grid: FloatArray, inside: NDArray[np.bool_]) -> list[str]:
-    """Stretches of timepoints, as text.
+    """Intervals of timepoints as text.
 
     >>> spans(np.array([1.0, 5.0, 20.0, 1500.0]), np.array([True, True, False, True]))
     ['1 to 5', '1,500']
@@ -45,7 +45,7 @@ def spans(grid: FloatArray, inside: NDArray[np.bool_]) -> list[str]:
 
 
 def amount(value: float) -> str:
-    """Write a cost, or another amount.
+    """Text of a cost or another amount.
 
     >>> amount(6_000_000.0), amount(0.123456)
     ('6,000,000', '0.123')
@@ -54,7 +54,7 @@ def amount(value: float) -> str:
 
 
 def probability_text(p: float) -> str:
-    """Write a probability as far as draws can tell it.
+    """Text of a probability, as precise as draws allow.
 
     >>> probability_text(0.9981), probability_text(0.99992)
     ('P = 0.998', 'P > 0.9995')

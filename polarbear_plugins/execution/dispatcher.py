@@ -1,4 +1,4 @@
-"""Carrying out the runs of a round: in this process, or on an executor."""
+"""The dispatcher performs the runs of a round: in this process, or on an executor."""
 
 from __future__ import annotations
 
@@ -22,18 +22,24 @@ from threadpoolctl import threadpool_limits
 from polarbear_plugins.checks import as_number, as_whole_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning
 from polarbear_plugins.execution.local_processes import LocalProcesses, WorkersCannotStartError
-from polarbear_plugins.execution.requests import Request, RunExecutor, UnfitWorkerError, perform, perform_alone
-from polarbear_plugins.execution.worker import UnloadableError, left_as_found, told
+from polarbear_plugins.execution.requests import (
+    Request,
+    RunExecutor,
+    UnfitWorkerError,
+    perform,
+    perform_single_threaded,
+)
+from polarbear_plugins.execution.worker import UnloadableError, describe_exception, restore_process_state
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 Call: TypeAlias = Future[tuple[Trajectory, float]]
 
-_POLL = 0.5  # seconds between looks at the runs of an executor that cannot end them by itself
+_POLL = 0.5  # seconds between checks for overdue runs, and for news of an executor
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a request: a trajectory, or why there is none."""
+    """Outcome of a request; ``failure`` says why if it failed, and the trajectory is empty then."""
 
     request: Request
     trajectory: Trajectory
@@ -42,19 +48,19 @@ class Outcome:
 
 
 class Dispatcher:
-    """Carries out requests.
+    """Performs requests.
 
     Parameters
     ----------
     workers
-        Local processes; ``None`` for as many as there are cores, 0 for this process.
+        Number of local processes; ``None`` for one per core, 0 for this process.
     executor
-        Any other executor, instead of local processes.  Who hands it over shuts it down.
+        Any other executor, instead of local processes.  The caller shuts it down.
     run_timeout
         Seconds that a run may take.  A local process is ended, and a :class:`RunExecutor` ends the run; on another
-        executor the run is given up.
+        executor the run is abandoned and may go on.
     retries
-        How often a run that failed is repeated before it counts as failed.
+        How often a failed run is repeated before it counts as failed.
     """
 
     def __init__(
@@ -80,40 +86,40 @@ class Dispatcher:
 
     @property
     def pickles(self) -> bool:
-        """Whether requests are pickled, as for processes; other executors have their own ways."""
+        """Whether requests are known to be pickled; other executors may send them in another way."""
         return isinstance(self._executor, LocalProcesses | ProcessPoolExecutor)
 
     def carry_out(self, requests: Iterable[Request]) -> Iterator[list[Outcome]]:
-        """Give out what has finished, as soon as it has."""
+        """Yield outcomes as soon as runs finish."""
         if self._executor is None:
             with threadpool_limits(1):
                 for request in requests:
-                    yield [self._here(request)]
+                    yield [self._perform_here(request)]
             return
         attempts: dict[Call, tuple[Request, int]] = {}
-        began: dict[Call, float] = {}
+        started: dict[Call, float] = {}
         self._pending = set()
         try:
             for request in requests:
                 future = self._submit(self._executor, request)
                 attempts[future] = (request, 1)
                 self._pending.add(future)
-        except PolarBearError:  # finished runs are given out first, so that none is lost
+        except PolarBearError:  # first yield the finished runs, so that none is lost
             finished = [future for future in attempts if future.done() and not future.cancelled()]
             outcomes = [self._outcome(attempts[future][0], future) for future in finished if not future.exception()]
             if outcomes:
                 yield outcomes
             raise
-        # Our own processes keep the time themselves.
-        knowing = isinstance(self._executor, RunExecutor)
-        limit = None if self._own is not None or knowing else self._timeout
-        patience = _POLL if knowing or limit is not None else None
+        takes_requests = isinstance(self._executor, RunExecutor)
+        # Local processes and run executors enforce the time limit themselves.
+        limit = None if self._own is not None or takes_requests else self._timeout
+        poll = _POLL if takes_requests or limit is not None else None
         while self._pending:
-            done, _ = wait(self._pending, timeout=patience, return_when=FIRST_COMPLETED)
-            self._pass_on_news()
+            done, _ = wait(self._pending, timeout=poll, return_when=FIRST_COMPLETED)
+            self._warn_of_news()
             if limit is not None:
-                done |= self._overdue(began, limit)
-            outcomes, end = [], None
+                done |= self._overdue(started, limit)
+            outcomes, fatal = [], None
             for future in done:
                 self._pending.discard(future)
                 request, attempt = attempts.pop(future)
@@ -124,17 +130,17 @@ class Dispatcher:
                         attempts[again] = (request, attempt + 1)
                         self._pending.add(again)
                         continue
-                except PolarBearError as problem:  # the end of the race, but not before the rest is given out
-                    end = end or problem
+                except PolarBearError as problem:  # ends the race, but only after the other outcomes are yielded
+                    fatal = fatal or problem
                     continue
                 outcomes.append(outcome)
             if outcomes:
                 yield outcomes
-            if end is not None:
-                raise end
+            if fatal is not None:
+                raise fatal
 
     def close(self, at_once: bool = False) -> None:
-        """Give up what is pending, and end processes of our own."""
+        """Cancel pending runs and end local processes."""
         for future in self._pending:
             future.cancel()
         if self._own is not None:
@@ -144,36 +150,36 @@ class Dispatcher:
         try:
             if isinstance(executor, RunExecutor):
                 return executor.submit_run(request, self._timeout)
-            return executor.submit(perform_alone, request)
+            return executor.submit(perform_single_threaded, request)
         except BrokenExecutor as problem:
-            raise _broken(problem) from problem
-        except Exception as problem:  # each executor has its own way to say no
+            raise _executor_error(problem) from problem
+        except Exception as problem:  # each executor raises its own errors
             raise InvalidInputError(
                 f"{request.algorithm_name!r} on {request.identity.name!r} cannot be sent to a worker ({problem})."
             ) from None
 
-    def _pass_on_news(self) -> None:
+    def _warn_of_news(self) -> None:
         if isinstance(self._executor, RunExecutor):
             for news in self._executor.news():
                 warnings.warn(news, PolarBearWarning, stacklevel=2)
 
-    def _here(self, request: Request) -> Outcome:
+    def _perform_here(self, request: Request) -> Outcome:
         reason = ""
         for _ in range(self.retries + 1):
             try:
-                with left_as_found():
+                with restore_process_state():
                     trajectory, seconds = perform(request)
                 return Outcome(request, trajectory, seconds)
             except KeyboardInterrupt:
                 raise
-            except BaseException as problem:  # whatever an algorithm does is its own failure
-                reason = told(problem)
-        return _failed(request, reason)
+            except BaseException as problem:  # even SystemExit is only a failure of this run
+                reason = describe_exception(problem)
+        return _failed_outcome(request, reason)
 
     def _outcome(self, request: Request, future: Call) -> Outcome:
         if not future.done():
             future.cancel()
-            return _failed(request, f"it ran for more than {self._timeout:g} s and was given up")
+            return _failed_outcome(request, f"it ran for more than {self._timeout:g} s and was abandoned")
         try:
             trajectory, seconds = future.result()
             return Outcome(request, trajectory, seconds)
@@ -182,23 +188,23 @@ class Dispatcher:
         except (WorkersCannotStartError, UnfitWorkerError):
             raise
         except (BrokenExecutor, CancelledError) as problem:
-            raise _broken(problem) from problem
+            raise _executor_error(problem) from problem
         except PolarBearError as problem:
-            return _failed(request, str(problem))
+            return _failed_outcome(request, str(problem))
         except KeyboardInterrupt:
             raise
-        except BaseException as problem:  # what foreign executors hand back is what the algorithm raised
-            return _failed(request, told(problem))
+        except BaseException as problem:  # other executors re-raise what the algorithm raised
+            return _failed_outcome(request, describe_exception(problem))
 
-    def _overdue(self, began: dict[Call, float], limit: float) -> set[Call]:
+    def _overdue(self, started: dict[Call, float], limit: float) -> set[Call]:
         now = time.monotonic()
         for future in self._pending:
             if future.running():
-                began.setdefault(future, now)
-        return {future for future in self._pending if now - began.get(future, now) > limit}
+                started.setdefault(future, now)
+        return {future for future in self._pending if now - started.get(future, now) > limit}
 
 
-def _broken(problem: BaseException) -> PolarBearError:
+def _executor_error(problem: BaseException) -> PolarBearError:
     reason = " ".join(str(problem).split()).rstrip(".")
     return PolarBearError(
         f"The executor broke ({type(problem).__name__}{': ' if reason else ''}{reason}). With a journal no finished "
@@ -206,8 +212,8 @@ def _broken(problem: BaseException) -> PolarBearError:
     )
 
 
-def _failed(request: Request, reason: str) -> Outcome:
-    """Make the outcome of a run that failed for good: it has found nothing for as long as it was to be watched."""
+def _failed_outcome(request: Request, reason: str) -> Outcome:
+    """Outcome of a run that failed for good: it found nothing up to its horizon."""
     nothing = Trajectory(
         algorithm=request.algorithm_name,
         instance=request.identity.name,

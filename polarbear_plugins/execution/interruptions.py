@@ -1,4 +1,4 @@
-"""What ctrl-C must not end: bringing to safety what a race has found."""
+"""Protection from ctrl-C while a race saves its results."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def undisturbed(really: bool = True) -> Iterator[None]:
-    """Ignore ctrl-C for a short while; in other threads than the first it never comes.
+def ignore_sigint(enabled: bool = True) -> Iterator[None]:
+    """Ignore ctrl-C inside the block; does nothing outside the main thread, which alone receives signals.
 
-    >>> with undisturbed():
+    >>> with ignore_sigint():
     ...     signal.raise_signal(signal.SIGINT)
     """
-    if not really or threading.current_thread() is not threading.main_thread():
+    if not enabled or threading.current_thread() is not threading.main_thread():
         yield
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:
+        # None stands for a handler that was not installed from Python and cannot be restored.
         signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)

@@ -1,4 +1,4 @@
-"""Local processes in which one run at a time can hang or crash without harm to the others.
+"""A pool of local processes in which a call that hangs or crashes does not affect the others.
 
 The pools of the standard library break as a whole when one process dies, and cannot end a single call that hangs.
 """
@@ -23,11 +23,11 @@ from typing import Any
 from polarbear_plugins.checks import as_number, as_whole_number
 from polarbear_plugins.environment import available_cores
 from polarbear_plugins.errors import PolarBearError
-from polarbear_plugins.execution.worker import RemoteError, end_group, loaded, serve, told
+from polarbear_plugins.execution.worker import RemoteError, describe_exception, end_group, serve, unpickle
 
 _START_TRIES = 3
-_FAREWELL = 1.0  # seconds that a process may take to end after it has closed its connection
-_NAP = 0.5  # seconds; who sleeps twice as long was stopped
+_EXIT_SECONDS = 1.0  # for a process to exit after it has closed its connection
+_LONGEST_WAIT = 0.5  # seconds; a wait of twice that means that this process was suspended
 
 
 class ProcessDiedError(PolarBearError):
@@ -39,11 +39,11 @@ class RunTimeoutError(PolarBearError, TimeoutError):
 
 
 class UnsendableError(PolarBearError):
-    """Something cannot be sent to another process."""
+    """An object cannot be pickled, so it cannot be sent to another process."""
 
 
 class WorkersCannotStartError(PolarBearError):
-    """Processes end before they are ready for their first call."""
+    """Worker processes end before they are ready for their first call."""
 
 
 class LocalProcesses(Executor):
@@ -52,11 +52,11 @@ class LocalProcesses(Executor):
     Parameters
     ----------
     workers
-        How many processes.
+        Number of processes.
     timeout
-        Seconds after which a call is ended, counted from when it begins; ``None`` for no limit.
+        Seconds after which a call is ended, counted from its start; ``None`` for no limit.
     with_main
-        Whether the processes import the main module, as they must for calls of its functions.
+        Whether the processes import the main module, which calls of its functions need.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class LocalProcesses(Executor):
         self._count = as_whole_number(workers or available_cores(), "workers", at_least=1)
         self._timeout = None if timeout is None else as_number(timeout, "timeout")
         methods = multiprocessing.get_all_start_methods()
-        # Not a plain fork, which copies the locks of running threads.
+        # Not a plain fork, which would copy locks that other threads hold.
         self._context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         if "forkserver" in methods:
             self._context.set_forkserver_preload(
@@ -81,12 +81,12 @@ class LocalProcesses(Executor):
         self._workers: list[_Worker] = []
         self._closing = False
         self._failed_starts = 0
-        self._wake_up, self._alarm = multiprocessing.Pipe(duplex=False)
+        self._wakeup_reader, self._wakeup_writer = multiprocessing.Pipe(duplex=False)
         self._supervisor: threading.Thread | None = None
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Schedule a call; what cannot be sent raises :class:`UnsendableError` here."""
-        message = serialized((function, args, kwargs))
+        """Schedule a call; raises :class:`UnsendableError` if it cannot be pickled."""
+        message = pickle_or_raise((function, args, kwargs))
         future: Future[Any] = Future()
         with self._lock:
             if self._closing:
@@ -95,7 +95,7 @@ class LocalProcesses(Executor):
             if self._supervisor is None:
                 self._supervisor = threading.Thread(target=self._supervise, name="polarbear-processes", daemon=True)
                 self._supervisor.start()
-        self._alarm.send_bytes(b"!")
+        self._wakeup_writer.send_bytes(b"!")
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -105,56 +105,57 @@ class LocalProcesses(Executor):
             if cancel_futures:
                 while self._waiting:
                     self._waiting.popleft()[0].cancel()
-                for worker in list(self._workers):  # the supervisor takes dead ones off meanwhile
+                for worker in list(self._workers):  # a copy: the supervisor removes dead ones meanwhile
                     worker.kill()
         with contextlib.suppress(OSError):
-            self._alarm.send_bytes(b"!")
+            self._wakeup_writer.send_bytes(b"!")
         if wait and self._supervisor is not None:
             self._supervisor.join()
 
     def _supervise(self) -> None:
-        """Hand out calls, collect results, end what takes too long, replace what died; the only one to do so."""
+        """Hand out calls, collect results, end overdue calls, replace dead processes; only this thread does so."""
         try:
             while self._step():
                 deadlines = [worker.deadline for worker in self._workers if worker.deadline is not None]
-                began = time.monotonic()
-                patience = min(_NAP, max(0.0, min(deadlines) - began)) if deadlines else None
-                signs = [sign for worker in self._workers for sign in worker.signs]
-                if self._wake_up in wait([self._wake_up, *signs], patience):
-                    self._wake_up.recv_bytes()
-                if patience is not None:
-                    self._forgive(time.monotonic() - began - patience)
-        except Exception as problem:  # nobody else would ever answer those who wait
+                before = time.monotonic()
+                timeout = min(_LONGEST_WAIT, max(0.0, min(deadlines) - before)) if deadlines else None
+                waitables = [waitable for worker in self._workers for waitable in worker.waitables]
+                if self._wakeup_reader in wait([self._wakeup_reader, *waitables], timeout):
+                    self._wakeup_reader.recv_bytes()
+                if timeout is not None:
+                    self._extend_deadlines(time.monotonic() - before - timeout)
+        except Exception as problem:  # without this thread, waiting calls would never be answered
             with self._lock:
                 self._closing = True
-            self._give_up(_cannot_start(problem))
+            self._fail_waiting(_cannot_start(problem))
         finally:
             for worker in self._workers:
                 worker.fail(ProcessDiedError("its process was ended"))
                 worker.stop()
 
-    def _forgive(self, overslept: float) -> None:
-        """Give calls more time if this process stood still, as after ctrl-Z; then theirs did so, too."""
-        if overslept > _NAP:
+    def _extend_deadlines(self, overslept: float) -> None:
+        """Give calls more time if this process was suspended, as by ctrl-Z: so were the workers."""
+        if overslept > _LONGEST_WAIT:
             for worker in self._workers:
                 if worker.deadline is not None:
                     worker.deadline += overslept
 
-    def _give_up(self, problem: Exception) -> None:
+    def _fail_waiting(self, problem: Exception) -> None:
         with self._lock:
-            hopeless, self._waiting = self._waiting, collections.deque()
-        for future, _ in hopeless:
+            waiting, self._waiting = self._waiting, collections.deque()
+        for future, _ in waiting:
             if future.set_running_or_notify_cancel():
                 future.set_exception(problem)
 
     def _step(self) -> bool:
+        """One pass over all workers; whether there is more to do."""
         for worker in list(self._workers):
             worker.receive()
             if worker.deadline is not None and time.monotonic() > worker.deadline:
                 worker.fail(RunTimeoutError(f"it ran for more than {self._timeout:g} s and was ended"))
                 worker.kill()
             if worker.gone:
-                self._bury(worker)
+                self._remove_worker(worker)
         with self._lock:
             for worker in self._workers:
                 while worker.idle and self._waiting:
@@ -166,29 +167,29 @@ class LocalProcesses(Executor):
             self._workers.append(_Worker(self._context, self._with_main))
         return not done
 
-    def _bury(self, worker: _Worker) -> None:
+    def _remove_worker(self, worker: _Worker) -> None:
         self._workers.remove(worker)
         code = worker.stop()
-        worker.fail(ProcessDiedError(f"its process died ({_death(code)})"))
+        worker.fail(ProcessDiedError(f"its process died ({_describe_exit(code)})"))
         self._failed_starts = 0 if worker.ready else self._failed_starts + 1
         if self._failed_starts >= _START_TRIES:
             self._failed_starts = 0
-            self._give_up(_cannot_start(_death(code)))
+            self._fail_waiting(_cannot_start(_describe_exit(code)))
 
 
-def serialized(thing: object) -> bytes:
-    """Bytes in which something travels to a process of ours; nobody else's bytes are ever read.
+def pickle_or_raise(thing: object) -> bytes:
+    """Pickle an object for a worker process.
 
-    :raises UnsendableError: it cannot.
+    :raises UnsendableError: it cannot be pickled.
     """
     try:
         return pickle.dumps(thing)
-    except Exception as problem:  # objects may do anything when they are asked for their bytes
+    except Exception as problem:  # pickling runs the user's code, which may raise anything
         raise UnsendableError(str(problem)) from None
 
 
 class _Worker:
-    """A process and the call it is working on."""
+    """A process and the call that it is performing."""
 
     def __init__(self, context: Any, with_main: bool) -> None:
         self.connection, theirs = multiprocessing.Pipe()
@@ -199,18 +200,18 @@ class _Worker:
         self._future: Future[Any] | None = None
         with _main_module(with_main):
             self.process.start()
-        theirs.close()  # so that the pipe ends when the process does
-        self._leader: int | None = self.process.pid
+        theirs.close()  # so that the connection reports EOF when the process ends
+        self._leader: int | None = self.process.pid  # of its process group
         self._sentinel: list[int] = [self.process.sentinel]
 
     @property
-    def signs(self) -> list[Any]:
-        """What to wait for: an answer, or the end of the process, also if a child of it holds the connection."""
+    def waitables(self) -> list[Any]:
+        """What to wait for: an answer, or the end of the process, since a child of it may keep the connection open."""
         return [self.connection, *self._sentinel]
 
     @property
     def idle(self) -> bool:
-        """Whether it can take a call."""
+        """Whether it can accept a call."""
         return self.ready and not self.gone and self._future is None
 
     def begin(self, future: Future[Any], message: bytes, timeout: float | None) -> None:
@@ -224,24 +225,24 @@ class _Worker:
             self.gone = True
 
     def receive(self) -> None:
-        """Take what has come from the process."""
+        """Handle all messages from the process."""
         try:
-            over = self._is_over()
+            ended = self._has_ended()
             while not self.gone and self.connection.poll():
                 message = self.connection.recv_bytes()
                 if not self.ready:
                     self.ready = True
                     continue
-                self._take(message)
-            self.gone = self.gone or over
+                self._handle_answer(message)
+            self.gone = self.gone or ended
         except (EOFError, OSError):
             self.gone = True
 
-    def _take(self, message: bytes) -> None:
+    def _handle_answer(self, message: bytes) -> None:
         try:
-            problem, answer = loaded(message)
-        except Exception as reason:  # whatever the user's objects do while they are made again
-            problem, answer = RemoteError, f"its answer cannot be read ({told(reason)})"
+            problem, answer = unpickle(message)
+        except Exception as reason:  # unpickling runs the user's code, which may raise anything
+            problem, answer = RemoteError, f"its answer cannot be read ({describe_exception(reason)})"
         future, self._future, self.deadline = self._future, None, None
         if future is not None:
             if problem is None:
@@ -249,12 +250,11 @@ class _Worker:
             else:
                 future.set_exception(problem(answer))
 
-    def _is_over(self) -> bool:
-        """Whether the process has ended."""
+    def _has_ended(self) -> bool:
         if not self._sentinel or not wait(self._sentinel, 0):
             return False
         self._sentinel = []
-        return not _exists(self._leader)  # the server that started it may have died instead, and knows nothing more
+        return not _process_exists(self._leader)  # the sentinel also fires if the fork server has died
 
     def fail(self, problem: Exception) -> None:
         future, self._future, self.deadline = self._future, None, None
@@ -268,10 +268,10 @@ class _Worker:
             self.process.kill()
 
     def stop(self) -> int | None:
-        """End the process, and say with which code it ended."""
+        """End the process and return its exit code."""
         self.connection.close()
-        if self.gone:  # by itself; but a call may also have closed the connection, and go on
-            self.process.join(_FAREWELL)
+        if self.gone:  # either it has exited, or a call has closed the connection and is still running
+            self.process.join(_EXIT_SECONDS)
         self.kill()
         self.process.join()
         code: int | None = self.process.exitcode
@@ -281,7 +281,7 @@ class _Worker:
 
 @contextlib.contextmanager
 def _main_module(wanted: bool) -> Any:
-    """Keep workers from importing a main module that is not wanted, or no file, as when Python reads it from a pipe."""
+    """Keep workers from importing the main module if it is not wanted, or not a file (a script read from a pipe)."""
     main = sys.modules["__main__"]
     path, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
     if path is None or (wanted and (Path(path).exists() or spec is not None)):
@@ -303,7 +303,7 @@ def _cannot_start(problem: object) -> WorkersCannotStartError:
     )
 
 
-def _exists(pid: int | None) -> bool:
+def _process_exists(pid: int | None) -> bool:
     if pid is None or sys.platform == "win32":
         return False
     try:
@@ -313,7 +313,7 @@ def _exists(pid: int | None) -> bool:
     return True
 
 
-def _death(code: int | None) -> str:
+def _describe_exit(code: int | None) -> str:
     if code is None or code >= 0:
         return f"exit code {code}"
     try:

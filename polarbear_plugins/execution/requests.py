@@ -1,7 +1,7 @@
-"""What a worker does: build the problem, run the algorithm, bring home its values at the timepoints.
+"""Requests for runs, and how a worker performs them: build the problem, run the algorithm, sample the trajectory.
 
-A request is what travels to the worker.  Registered portfolios and suites travel as their names and are made there;
-what the user handed over as Python travels as it is.
+Registered portfolios and suites are sent by name and built in the worker; Python objects given by the user are sent
+as they are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, short
-from polarbear_plugins.execution.local_processes import UnsendableError, serialized
+from polarbear_plugins.execution.local_processes import UnsendableError, pickle_or_raise
 from polarbear_plugins.plugins.manager import Plugins, installed_plugins
 from polarbear_plugins.problems.given import GivenSuite, as_portfolio, as_suite
 from polarbear_plugins.problems.protocols import Algorithm, Identity, Problem, Suite
@@ -31,15 +31,15 @@ from polarbear_plugins.trajectories.trajectory import Trajectory, sample_stairca
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A portfolio or suite that a plugin makes, by its name and options (JSON text)."""
+    """A portfolio or suite of a plugin, by its name and options (JSON text)."""
 
     name: str
     options: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """One run, with everything a worker needs for it."""
+    """One run, with everything a worker needs for it.  Requests are compared and hashed by identity."""
 
     algorithm: Algorithm | Registered
     algorithm_name: str
@@ -48,50 +48,50 @@ class Request:
     identity: Identity
     horizon: float
     seed: int
-    timepoints: tuple[float, ...]
+    timepoints: FloatArray
 
 
 class UnfitWorkerError(PolarBearError):
-    """No worker can carry out a run: they lack what it needs, or have another version."""
+    """No worker can perform a run: a package is missing, or has another version."""
 
 
 class RunExecutor(Executor):
-    """An executor that knows what a run is: it keeps the time of each, and has its own way to send it."""
+    """An executor that takes requests: it sends them in its own way, and enforces the time limit of each run."""
 
     @abstractmethod
     def submit_run(self, request: Request, timeout: float | None) -> Future[tuple[Trajectory, float]]:
-        """Schedule a run, which is ended after so many seconds.
+        """Schedule a run that is ended after ``timeout`` seconds.
 
-        The future raises a :class:`PolarBearError` if the run failed, :class:`UnfitWorkerError` if nobody can carry it
-        out, and ``BrokenExecutor`` if the executor is lost.
+        The future raises a :class:`PolarBearError` if the run failed, :class:`UnfitWorkerError` if no worker can
+        perform it, and ``BrokenExecutor`` if the executor is lost.
         """
 
     @abstractmethod
     def news(self) -> Sequence[str]:
-        """Tell what the user should know and has not been told yet, such as that there is no worker."""
+        """Messages for the user since the last call, such as that there is no worker."""
 
 
 @dataclass(frozen=True)
 class PortfolioSource:
-    """Where the algorithms of a race come from: for each name, the algorithm itself or who makes it."""
+    """The algorithms of a race by name, and the registered portfolio that each comes from, if any."""
 
     algorithms: Mapping[str, Algorithm]
     registered: Mapping[str, Registered] = field(default_factory=dict)
 
     @classmethod
     def of(cls, portfolio: Any, options: Mapping[str, Any] | None, plugins: Plugins | None) -> PortfolioSource:
-        """Make algorithms of a registered name, of functions by name, or of a list of these and of algorithms."""
+        """Algorithms from a registered name, from functions by name, or from a list of these and of algorithms."""
         if isinstance(portfolio, str):
-            source = Registered(portfolio, _options_text(options, "portfolio_options"))
+            source = Registered(portfolio, _options_json(options, "portfolio_options"))
             made = (plugins or installed_plugins()).portfolio(portfolio, **json.loads(source.options))
             names = {algorithm.name: algorithm for algorithm in made}
-            # Plugins that were registered by hand exist in this process only.
+            # Plugins registered by hand exist only in this process, so workers cannot look them up.
             return cls(names, dict.fromkeys(names, source) if plugins is None else {})
         if options:
             raise InvalidInputError("portfolio_options are for a registered portfolio, given by its name.")
         if isinstance(portfolio, list | tuple) and any(isinstance(part, str | Mapping) for part in portfolio):
             parts = [cls.of(part if isinstance(part, str | Mapping) else [part], None, plugins) for part in portfolio]
-            as_portfolio([algorithm for part in parts for algorithm in part.algorithms.values()])  # names must differ
+            as_portfolio([algorithm for part in parts for algorithm in part.algorithms.values()])  # checks the names
             return functools.reduce(operator.or_, parts)
         return cls({algorithm.name: algorithm for algorithm in as_portfolio(portfolio)})
 
@@ -101,16 +101,16 @@ class PortfolioSource:
 
 @dataclass(frozen=True)
 class SuiteSource:
-    """Where the problems of a race come from."""
+    """The suite of a race, and its registered name, if any."""
 
     suite: Suite
     registered: Registered | None = None
 
     @classmethod
     def of(cls, suite: Any, options: Mapping[str, Any] | None, plugins: Plugins | None) -> SuiteSource:
-        """Make a suite of a registered name, of a list of problems or of a function ``rng -> problem``."""
+        """Suite from a registered name, from a list of problems or from a function ``rng -> problem``."""
         if isinstance(suite, str):
-            registered = Registered(suite, _options_text(options, "suite_options"))
+            registered = Registered(suite, _options_json(options, "suite_options"))
             made = (plugins or installed_plugins()).suite(suite, **json.loads(registered.options))
             return cls(made, registered if plugins is None else None)
         if options:
@@ -127,7 +127,7 @@ def make_request(
     seed: int,
     timepoints: FloatArray,
 ) -> Request:
-    """Put a run together, sending no more than it needs: of a list of problems only the one."""
+    """Request for a run, with no more than it needs: only one problem of a list."""
     given = isinstance(suite.suite, GivenSuite)
     return Request(
         algorithm=portfolio.registered.get(algorithm) or portfolio.algorithms[algorithm],
@@ -137,19 +137,13 @@ def make_request(
         identity=identity,
         horizon=horizon,
         seed=seed,
-        timepoints=_until(timepoints.tobytes(), horizon),
+        # A view, not a copy: a round may have thousands of runs.
+        timepoints=timepoints[: np.searchsorted(timepoints, horizon, side="right")],
     )
 
 
-@functools.lru_cache(maxsize=64)
-def _until(timepoints: bytes, horizon: float) -> tuple[float, ...]:
-    """Timepoints up to the horizon, the same object for all the runs of a round."""
-    grid = np.frombuffer(timepoints)
-    return tuple(grid[grid <= horizon].tolist())
-
-
 def perform(request: Request) -> tuple[Trajectory, float]:
-    """Run an algorithm on a problem; returns its values at the timepoints, as a trajectory, and the seconds it took.
+    """Run an algorithm on a problem; returns its trajectory at the timepoints, and the seconds it took.
 
     :raises InvalidInputError: the run broke the contract of :class:`Algorithm`.
     """
@@ -158,20 +152,20 @@ def perform(request: Request) -> tuple[Trajectory, float]:
     began = time.perf_counter()
     trajectory = algorithm.run(problem, request.horizon, request.seed)
     seconds = time.perf_counter() - began
-    return sampled(trajectory, request), seconds
+    return sample_at_timepoints(trajectory, request), seconds
 
 
-def perform_alone(request: Request) -> tuple[Trajectory, float]:
-    """:func:`perform` on one thread, beside others that do the same."""
+def perform_single_threaded(request: Request) -> tuple[Trajectory, float]:
+    """:func:`perform` with numerical libraries limited to one thread, since other workers use the other cores."""
     if multiprocessing.parent_process() is not None:
-        _one_thread_from_now_on()
+        _limit_threads_once()
         return perform(request)
     with threadpool_limits(1):
         return perform(request)
 
 
-def sampled(trajectory: object, request: Request) -> Trajectory:
-    """Check what a run returned and keep of it the values at the timepoints."""
+def sample_at_timepoints(trajectory: object, request: Request) -> Trajectory:
+    """Check what a run returned, and reduce it to its values at the timepoints."""
     who = f"{request.algorithm_name!r} on {request.identity.name!r}"
     if not isinstance(trajectory, Trajectory):
         raise InvalidInputError(f"{who} must return a Trajectory, got {short(trajectory)}.")
@@ -181,13 +175,13 @@ def sampled(trajectory: object, request: Request) -> Trajectory:
         )
     if trajectory.horizon < request.timepoints[-1]:
         raise InvalidInputError(
-            f"{who} was asked to run until {request.horizon:g} and was watched only until {trajectory.horizon:g}. A "
-            "run that ends by itself and would never improve again has horizon=horizon."
+            f"{who} was asked to run until {request.horizon:g}, and returned a trajectory with horizon "
+            f"{trajectory.horizon:g}. A run that stops early and would never improve again returns horizon=horizon."
         )
-    grid = np.asarray(request.timepoints)
+    grid = request.timepoints
     values = sample_staircase(trajectory, grid)
     steps = np.concatenate(([values[0] < np.inf], values[1:] < values[:-1]))
-    # A plain one, whatever class of his own an algorithm's author derived from it.
+    # A plain Trajectory, even if the algorithm returned a subclass.
     return Trajectory(
         algorithm=request.algorithm_name,
         instance=request.identity.name,
@@ -199,7 +193,7 @@ def sampled(trajectory: object, request: Request) -> Trajectory:
 
 
 def check_sendable(portfolio: PortfolioSource, suite: SuiteSource) -> None:
-    """Refuse what cannot travel to another process, by its name and before anything has run."""
+    """Raise an error that names the algorithm or suite that cannot be pickled, before anything has run."""
     parts: list[tuple[str, object]] = [
         (f"The algorithm {name!r}", algorithm)
         for name, algorithm in portfolio.algorithms.items()
@@ -209,7 +203,7 @@ def check_sendable(portfolio: PortfolioSource, suite: SuiteSource) -> None:
         parts.append((f"The suite {suite.suite.name!r}", suite.suite))
     for what, part in parts:
         try:
-            serialized(part)
+            pickle_or_raise(part)
         except UnsendableError as problem:
             raise InvalidInputError(
                 f"{what} cannot be sent to a worker process ({problem}). Define its functions and classes at the top "
@@ -224,20 +218,20 @@ def _algorithm(request: Request) -> Algorithm:
         if algorithm.name == request.algorithm_name:
             return algorithm
     raise InvalidInputError(
-        f"The portfolio {request.algorithm.name!r} has no {request.algorithm_name!r} in the worker; do all machines "
-        "have the same versions?"
+        f"The portfolio {request.algorithm.name!r} has no algorithm {request.algorithm_name!r} in the worker. Check "
+        "that all machines have the same versions."
     )
 
 
 def _suite(request: Request) -> Suite:
     if request.suite is None:
-        raise InvalidInputError(f"{request.identity.name!r} came without a suite.")
+        raise InvalidInputError(f"The request for {request.identity.name!r} has neither a problem nor a suite.")
     return _registered_suite(request.suite) if isinstance(request.suite, Registered) else request.suite
 
 
 @functools.cache
-def _one_thread_from_now_on() -> None:
-    """Limit the threads of a process that does nothing else; looking for the libraries takes milliseconds."""
+def _limit_threads_once() -> None:
+    """Limit the threads for the rest of the process; doing so for each run would take milliseconds each time."""
     threadpool_limits(1)
 
 
@@ -251,7 +245,7 @@ def _registered_suite(source: Registered) -> Suite:
     return installed_plugins().suite(source.name, **json.loads(source.options))
 
 
-def _options_text(options: Mapping[str, Any] | None, what: str) -> str:
+def _options_json(options: Mapping[str, Any] | None, what: str) -> str:
     try:
         return json.dumps(dict(options or {}), sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as problem:

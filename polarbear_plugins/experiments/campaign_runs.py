@@ -1,13 +1,13 @@
-"""The runs of a campaign: on the executors of a race, kept in the journal of a race.
+"""The runs of a campaign, with the executors and the journal of a race.
 
-Each open instance is asked for its next runs; those of all instances run side by side.
+In each round every open instance asks for its next runs; the runs of all instances are performed in parallel.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TypeAlias
@@ -28,17 +28,39 @@ from polarbear_plugins.seeds import derived_seed
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 Measure: TypeAlias = Callable[[Trajectory], float]
-Watcher: TypeAlias = Callable[[int, int], None]
+CampaignWatcher: TypeAlias = Callable[[int, int], None]
 #: Values by instance and algorithm, in the order of their repetitions.
 Samples: TypeAlias = dict[str, dict[str, list[float]]]
-Run: TypeAlias = tuple[str, str, int]  # algorithm, instance, repetition
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a campaign."""
+
+    algorithm: str
+    instance: str
+    repetition: int
+
+    @classmethod
+    def from_stored(cls, run: Trajectory) -> Run:
+        """Run that a trajectory of the journal belongs to.
+
+        :raises ValueError: the name of its instance has no repetition.
+        """
+        instance, _, repetition = run.instance.rpartition("#")
+        return cls(run.algorithm, instance, int(repetition))
+
+    @property
+    def stored_instance(self) -> str:
+        """Name of the instance in the journal, which holds one run of an algorithm on an instance."""
+        return f"{self.instance}#{self.repetition}"
 
 
 class CampaignRuns:
-    """Runs algorithms on instances as often as it takes; use it in a ``with`` statement.
+    """Runs algorithms on instances as often as needed; use it in a ``with`` statement.
 
-    The seed of a run derives from the seed of the campaign, the algorithm, the instance and the repetition, so that
-    neither workers nor interruptions change a result.
+    The seed of a run is derived from the seed of the campaign, the algorithm, the instance and the repetition, so that
+    a result depends neither on the workers nor on interruptions.
     """
 
     def __init__(
@@ -68,7 +90,7 @@ class CampaignRuns:
             self._journal.close()
 
     def keep_journal(self, path: Path, *, same_seed: bool) -> None:
-        """Begin a journal, or go on in one; its seed is taken over unless it must be the same."""
+        """Start a journal, or continue one; uses its seed unless ``same_seed`` requires that of this campaign."""
         about = {
             "seed": self.seed,
             "horizon": self._horizon,
@@ -94,21 +116,21 @@ class CampaignRuns:
             if value != theirs.get(what):
                 raise InvalidInputError(
                     f"{path} is the journal of another campaign: {what} is {theirs.get(what)!r} there and {value!r} "
-                    "here. Choose another name, or go on with what it has."
+                    "here. Choose another name, or use the value of the journal."
                 )
-        for run in self._journal.runs():
-            instance, _, repetition = run.trajectory.instance.rpartition("#")
-            with self._journal.understanding("runs"):
-                key = (run.trajectory.algorithm, instance, int(repetition))
-            self._finished[key] = replace(run.trajectory, instance=instance)
+        for stored_run in self._journal.runs():
+            with self._journal.naming_damage("runs"):
+                run = Run.from_stored(stored_run.trajectory)
+            self._finished[run] = replace(stored_run.trajectory, instance=run.instance)
 
     def draw(self, count: int) -> list[Identity]:
-        """Draw so many instances, or as many as there are."""
+        """Draw ``count`` instances, or all if the suite has fewer."""
         name = self._suite.suite.name
         supply: Iterator[Identity] = self._suite.suite.identities(derived_seed(self.seed, "instances"))
         identities = list(itertools.islice(supply, count))
         if len(identities) < 2:
-            raise InvalidInputError(f"The suite {name!r} has {len(identities)} instance; a test needs at least two.")
+            found = "1 instance" if identities else "no instances"
+            raise InvalidInputError(f"The suite {name!r} has {found}; a test needs at least two.")
         distinct_names((identity.name for identity in identities), f"instances of the suite {name!r}")
         if self._journal is not None:
             stored = self._journal.instances
@@ -127,62 +149,58 @@ class CampaignRuns:
         settings: RepetitionSettings,
         reference: str | None,
         measure: Measure,
-        watch: Watcher | None = None,
+        watch: CampaignWatcher | None = None,
     ) -> Samples:
-        """Run on each instance until its differences are known well enough (Algorithm 1)."""
-        values: Samples = {identity.name: {name: [] for name in self._names} for identity in identities}
-        pending, sweep = list(identities), 0
+        """Run on each instance until its differences are known precisely enough (Algorithm 1)."""
+        by_name = {identity.name: identity for identity in identities}
+        values: Samples = {instance: {name: [] for name in self._names} for instance in by_name}
+        pending, number = list(values), 0
         while pending:
-            sweep += 1
-            asked: list[tuple[Identity, Run]] = []
-            still_open = []
-            for identity in pending:
-                samples = values[identity.name]
-                wanted = next_runs(samples, settings, reference)
-                numbers = {name: itertools.count(len(samples[name])) for name in self._names}
-                asked += [(identity, (name, identity.name, next(numbers[name]))) for name in wanted]
-                if wanted:
-                    still_open.append(identity)
-            self._carry_out([(identity, run) for identity, run in asked if run not in self._finished], sweep)
-            for _, run in asked:
-                values[run[1]][run[0]].append(self._value(run, measure))
-            pending = still_open
+            number += 1
+            wanted = {instance: next_runs(values[instance], settings, reference) for instance in pending}
+            runs: list[Run] = []
+            for instance, names in wanted.items():
+                repetitions = {name: itertools.count(len(sample)) for name, sample in values[instance].items()}
+                runs += [Run(name, instance, next(repetitions[name])) for name in names]
+            self._carry_out([run for run in runs if run not in self._finished], by_name, number)
+            for run in runs:
+                values[run.instance][run.algorithm].append(self._value(run, measure))
+            pending = [instance for instance, names in wanted.items() if names]
             if watch is not None:
                 done = sum(len(sample) for samples in values.values() for sample in samples.values())
                 watch(done, len(pending))
         return values
 
-    def _carry_out(self, asked: Sequence[tuple[Identity, Run]], sweep: int) -> None:
-        requests: dict[int, tuple[Request, Run]] = {}
-        for identity, run in asked:
-            seed = derived_seed(self.seed, "run", *run)
-            request = make_request(
-                self._portfolio, self._suite, run[0], identity, self._horizon, seed, self._timepoints
-            )
-            requests[id(request)] = request, run
-        for outcomes in self._dispatcher.carry_out([request for request, _ in requests.values()]):
-            good = []
+    def _carry_out(self, runs: Sequence[Run], identities: Mapping[str, Identity], number: int) -> None:
+        by_request = {self._request(run, identities[run.instance]): run for run in runs}
+        for outcomes in self._dispatcher.carry_out(by_request):
+            stored = []
             for outcome in outcomes:
-                run = requests[id(outcome.request)][1]
+                run = by_request[outcome.request]
                 if outcome.failure is None:
                     self._finished[run] = outcome.trajectory
-                    # A journal holds one run of an algorithm on an instance: each repetition goes by a name of its own.
-                    named = replace(outcome.trajectory, instance=f"{run[1]}#{run[2]}")
-                    good.append(JournalRun(sweep, named, outcome.seconds))
+                    renamed = replace(outcome.trajectory, instance=run.stored_instance)
+                    stored.append(JournalRun(number, renamed, outcome.seconds))
             if self._journal is not None:
-                self._journal.add_runs(good)
+                self._journal.add_runs(stored)
             for outcome in outcomes:
                 if outcome.failure is not None:
                     raise PolarBearError(
                         f"A run of {outcome.request.algorithm_name!r} on {outcome.request.identity.name!r} failed, and "
-                        f"means need every run: {outcome.failure}. Mend it, use retries=, or compare rankings (race)."
+                        f"means need every run: {outcome.failure}. Fix it, use retries=, or compare rankings (race)."
                     )
+
+    def _request(self, run: Run, identity: Identity) -> Request:
+        seed = derived_seed(self.seed, "run", run.algorithm, run.instance, run.repetition)
+        return make_request(
+            self._portfolio, self._suite, run.algorithm, identity, self._horizon, seed, self._timepoints
+        )
 
     def _value(self, run: Run, measure: Measure) -> float:
         value = float(measure(self._finished[run]))
         if not np.isfinite(value):
             raise PolarBearError(
-                f"{run[0]!r} on {run[1]!r}, repetition {run[2]}, is worth {value}, and means need finite values. "
-                "Choose a longer horizon or another measure, or compare rankings (race)."
+                f"{run.algorithm!r} on {run.instance!r}, repetition {run.repetition}, has the value {value}, and means "
+                "need finite values. Choose a longer horizon or another measure, or compare rankings (race)."
             )
         return value

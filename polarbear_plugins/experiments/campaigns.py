@@ -1,7 +1,7 @@
-"""A classical comparison from its plan to its test: Algorithm 2 of Campelo and Takahashi.
+"""A classical comparison, from its plan to its test: Algorithm 2 of Campelo and Takahashi.
 
 The number of instances follows from the power, the number of repetitions on each from the wanted standard error; the
-runs go through the executors and the journal of a race.
+runs use the executors and the journal of a race.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from polarbear_plugins.checks import as_choice, as_number, as_whole_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource
-from polarbear_plugins.experiments.campaign_runs import CampaignRuns, Measure, Watcher
+from polarbear_plugins.experiments.campaign_runs import CampaignRuns, CampaignWatcher, Measure
 from polarbear_plugins.planning.paired_tests import Comparison, Direction, compare_pairs
 from polarbear_plugins.planning.repetitions import Estimate, RepetitionSettings, estimate_difference, pairs_of
 from polarbear_plugins.planning.sample_size import PairedTest, number_of_instances, power_of
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignSettings:
-    """What a campaign must be able to find, and how sure it has to be.
+    """Settings of a campaign: the effect it must find, its power and its error level.
 
     Parameters
     ----------
     repetitions
-        How well the difference on each instance must be known.
+        How precisely the difference on each instance must be known.
     effect, power, alpha, test
         As for :func:`polarbear_plugins.planning.sample_size.number_of_instances`.
     alternative
@@ -52,9 +52,9 @@ class CampaignSettings:
     reference
         Compare the others with this algorithm, rather than all pairs.  It is the first of each pair.
     instances
-        A number of instances that is given; otherwise it follows from the power.
+        Number of instances; by default it follows from the power.
     seed
-        Where every random choice comes from.
+        Seed of all random choices.
     """
 
     repetitions: RepetitionSettings
@@ -76,11 +76,11 @@ class CampaignSettings:
             as_whole_number(self.seed, "seed", at_least=0)
 
     def needed(self, comparisons: int) -> int:
-        """Say how many instances the power asks for; with several comparisons, at the strictest step of Holm's."""
+        """Number of instances for the power; with several comparisons, at the strictest step of Holm's correction."""
         return number_of_instances(self.effect, self.power, self.alpha, self.test, self._sides, comparisons=comparisons)
 
     def power_with(self, instances: int, comparisons: int) -> float:
-        """Power that so many instances have."""
+        """Power with that many instances."""
         return power_of(instances, self.effect, self.alpha, self.test, self._sides, comparisons=comparisons)
 
     @property
@@ -90,20 +90,20 @@ class CampaignSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CampaignResult:
-    """What a campaign found.
+    """Result of a campaign.
 
     Attributes
     ----------
     needed
-        Instances that the wanted power asks for; ``instances`` are those there were.
+        Number of instances that the wanted power needs; ``instances`` are those used.
     power
-        For the effect that matters, with the instances there were.
+        For the effect in the settings, with the instances used.
     values
-        ``values[instance][algorithm]``: one value a run.
+        ``values[instance][algorithm]``: one value per run.
     estimates
         For each pair, its difference on each instance.
     comparisons
-        What the tests say, one for each pair.
+        Results of the tests, one for each pair.
     """
 
     settings: CampaignSettings
@@ -116,7 +116,7 @@ class CampaignResult:
     comparisons: tuple[Comparison, ...]
 
     def summary(self) -> pd.DataFrame:
-        """Tabulate the comparisons."""
+        """Table of the comparisons."""
         import pandas as pd
 
         rows = [comparison.to_dict() for comparison in self.comparisons]
@@ -125,7 +125,7 @@ class CampaignResult:
         return frame
 
     def repetitions(self) -> pd.DataFrame:
-        """Tabulate for each instance how often each algorithm ran, and each difference with its standard error."""
+        """Table of how often each algorithm ran on each instance, and of each difference with its standard error."""
         import pandas as pd
 
         columns: dict[tuple[str, str], Any] = {
@@ -138,7 +138,7 @@ class CampaignResult:
         return pd.DataFrame(columns, index=pd.Index(self.instances, name="instance"))
 
     def to_pandas(self) -> pd.DataFrame:
-        """Give the value of every run, with columns ``instance``, ``algorithm``, ``repetition`` and ``value``."""
+        """Value of every run, with columns ``instance``, ``algorithm``, ``repetition`` and ``value``."""
         import pandas as pd
 
         rows = [
@@ -153,7 +153,7 @@ class CampaignResult:
 
     @property
     def short_of(self) -> tuple[str, ...]:
-        """Instances on which the allowed runs did not reach the wanted standard error."""
+        """Instances where the allowed number of runs did not reach the wanted standard error."""
         limit = self.settings.repetitions.error
         by_instance = zip(*self.estimates.values(), strict=True)
         return tuple(
@@ -163,7 +163,7 @@ class CampaignResult:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as JSON data."""
+        """JSON-ready dict of the whole result."""
         return {
             "settings": asdict(self.settings),
             "algorithms": list(self.algorithms),
@@ -198,7 +198,7 @@ def campaign(
     suite_options: Mapping[str, Any] | None = None,
     run_timeout: float | None = None,
     retries: int = 0,
-    progress: Watcher | None = None,
+    progress: CampaignWatcher | None = None,
     plugins: Plugins | None = None,
 ) -> CampaignResult:
     """Compare the mean performance of algorithms over instances: plan, run, test.
@@ -208,22 +208,22 @@ def campaign(
     portfolio, suite, workers, executor, portfolio_options, suite_options, run_timeout, retries, plugins
         As for :func:`polarbear_plugins.race`.
     horizon
-        Until when each run goes.
+        How far each run goes.
     journal
-        A file that keeps every finished run.  If it is there, its runs are not repeated; the settings may have
-        changed since, but not the seed, the horizon, the algorithms or the suite.
+        A file that keeps every finished run.  If it exists, its runs are not repeated; the settings may have changed
+        since, but not the seed, the horizon, the algorithms or the suite.
     measure
-        What a run is worth, from its trajectory, where less is better; by default its best value at the horizon.
+        Value of a run, computed from its trajectory; smaller is better.  By default its best value at the horizon.
         Skewed values are better compared by their logarithms.
     timepoints
-        Where ``measure`` sees the trajectory; by default at the horizon only.
+        Timepoints at which ``measure`` sees the trajectory; by default only the horizon.
     progress
-        Called with the number of finished runs and that of the instances still open.
+        Called with the number of finished runs and the number of instances still open.
 
     Raises
     ------
     PolarBearError
-        A run failed, or has no finite value: there is no mean then.
+        A run failed or has no finite value, so that there is no mean.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def campaign(
         if settings.instances is None and len(identities) < needed:
             warnings.warn(
                 f"The suite {sources[1].suite.name!r} has {len(identities)} instances, and power {settings.power:g} "
-                f"for an effect of {settings.effect:g} needs {needed}; with those there are it is {power:.2f}.",
+                f"for an effect of {settings.effect:g} needs {needed}; with {len(identities)} it is {power:.2f}.",
                 PolarBearWarning,
                 stacklevel=2,
             )
@@ -274,7 +274,10 @@ def campaign(
         instances=tuple(values),
         needed=needed,
         power=power,
-        values={name: {who: np.array(sample) for who, sample in each.items()} for name, each in values.items()},
+        values={
+            instance: {name: np.array(sample) for name, sample in samples.items()}
+            for instance, samples in values.items()
+        },
         estimates=estimates,
         comparisons=compare_pairs(
             differences, settings.test, settings.alternative, settings.alpha, derived_seed(runs.seed, "normality")
@@ -283,5 +286,5 @@ def campaign(
 
 
 def _final(trajectory: Trajectory) -> float:
-    """Best value at the end; ``inf`` for a run that has nothing."""
+    """Best value at the end; ``inf`` for a run that has found nothing."""
     return float(trajectory.best[-1]) if trajectory.best.size else float("inf")

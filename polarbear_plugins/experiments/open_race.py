@@ -1,4 +1,4 @@
-"""A race under way: plans, runs, observes, decides, and keeps the journal."""
+"""An open race: plans, runs, observes, decides, and keeps the journal."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 from polarbear_plugins.environment import installed_versions
 from polarbear_plugins.errors import InvalidInputError, PluginWarning, PolarBearError, RunWarning
 from polarbear_plugins.execution.dispatcher import Dispatcher, Outcome
-from polarbear_plugins.execution.interruptions import undisturbed
+from polarbear_plugins.execution.interruptions import ignore_sigint
 from polarbear_plugins.execution.requests import PortfolioSource, Registered, SuiteSource, check_sendable, make_request
 from polarbear_plugins.journal.journal import Journal, JournalRun
-from polarbear_plugins.journal.replay import failures_of, made_with, open_unchanged, replayed
+from polarbear_plugins.journal.replay import observed_failures, recorded_versions, reopen_journal, replay
 from polarbear_plugins.plugins.manager import Plugins, installed_plugins
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.problems.protocols import Identity
@@ -30,7 +30,7 @@ from polarbear_plugins.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a race stands: after its last round, and in the round that is under way (``planned`` is 0 between two)."""
+    """Progress of a race: its state after the last round, and the runs of the current one (none between rounds)."""
 
     state: RaceState
     posterior: Posterior | None
@@ -43,7 +43,7 @@ Watcher = Callable[[Progress], None]
 
 
 class Race:
-    """A race that is open: step by step, or all at once; newcomers may :meth:`enter` between two rounds.
+    """An open race: :meth:`step` by step or all at once; newcomers may :meth:`enter` between two rounds.
 
     Made by :func:`race` and :func:`resume`; use it in a ``with`` statement, which ends its processes and closes its
     journal.
@@ -67,12 +67,12 @@ class Race:
         self._journal: Journal | None = None
         self._posterior: Posterior | None = None
         self._identities: list[Identity] = []
-        self._names: set[str] = set()  # of these
+        self._names: set[str] = set()  # of the identities
         self._supply: Iterator[Identity] = suite.suite.identities(derived_seed(self._seed, "instances"))
-        self._finished: dict[tuple[str, str], Trajectory] = {}  # of the round under way
+        self._finished: dict[tuple[str, str], Trajectory] = {}  # runs of the current round
         self._failures: list[Failure] = []
         self._warned: set[str] = set()
-        self._made_with: dict[str, Any] = {
+        self._versions: dict[str, Any] = {
             "version": version("polarbear-plugins"),
             "versions": installed_versions(state.settings.engine),
         }
@@ -90,24 +90,24 @@ class Race:
         progress: Watcher | None = None,
         plugins: Plugins | None = None,
     ) -> Race:
-        """Open the race in a journal, as it was after its last finished round."""
+        """Race of a journal, as it was after its last finished round."""
         journal = Journal.open(path)
         try:
             about = journal.about
             sources = (
-                _portfolio_again(portfolio, about, plugins, path),
-                SuiteSource.of(*_given(suite, about, "suite", path), plugins),
+                _restore_portfolio(portfolio, about, plugins, path),
+                SuiteSource.of(*_choose_source(suite, about, "suite", path), plugins),
             )
             missing = [e.algorithm for e in journal.entries if e.algorithm not in sources[0].algorithms]
             if missing:
                 raise InvalidInputError(
-                    f"{path}: the race has {', '.join(missing)}, and the portfolio has not. Give resume() a portfolio "
-                    "with every algorithm that has entered the race as Python."
+                    f"{path}: the portfolio lacks {', '.join(missing)}, which this race has. Give resume() a portfolio "
+                    "with every algorithm that entered the race as Python."
                 )
-            state, unused = replayed(journal, about)
-            driver = cls(state, *sources, dispatcher or Dispatcher(0), progress=progress, plugins=plugins)
-            driver._go_on_in(journal, unused)
-            return driver
+            state, unused = replay(journal, about)
+            race = cls(state, *sources, dispatcher or Dispatcher(0), progress=progress, plugins=plugins)
+            race._attach_journal(journal, unused)
+            return race
         except BaseException:
             journal.close()
             raise
@@ -119,17 +119,17 @@ class Race:
         return self.state.settings.seed
 
     def keep_journal(self, path: str | Path) -> None:
-        """Begin a journal, before the first round."""
+        """Start a journal; call it before the first round."""
         about = {
             "settings": self.state.settings.to_json(),
             "timepoints": self.state.timepoints.tolist(),
-            **self._made_with,
-            **_names(self._portfolio, self._suite),
+            **self._versions,
+            **_registered_names(self._portfolio, self._suite),
         }
         self._journal = Journal.create(path, about, self.state.algorithms)
 
     def change_limits(self, max_rounds: int | None = None, max_cost: float | None = None) -> None:
-        """Set new limits; ``None`` leaves a limit as it is."""
+        """Set new limits; ``None`` keeps the old one."""
         given = {"max_rounds": max_rounds, "max_cost": max_cost}
         changes: dict[str, Any] = {name: limit for name, limit in given.items() if limit is not None}
         if changes:
@@ -138,7 +138,7 @@ class Race:
                 self._journal.write_about(settings=self.state.settings.to_json())
 
     def enter(self, algorithm: Any) -> None:
-        """Let a newcomer in: an Algorithm, or ``{name: run}``; it catches up on the instances drawn so far."""
+        """Add a newcomer, an Algorithm or ``{name: run}``; it catches up on the instances observed so far."""
         newcomers = PortfolioSource.of(algorithm if isinstance(algorithm, Mapping) else [algorithm], None, None)
         if self._dispatcher.pickles:
             check_sendable(newcomers, self._suite)
@@ -150,19 +150,19 @@ class Race:
         self._posterior = None
 
     def run(self) -> RaceResult:
-        """Race until it is over; ctrl-C ends it after the last finished round."""
+        """Race until it stops; after ctrl-C the result is that of the last finished round."""
         try:
             stopped = self.step()
             while stopped is None:
                 stopped = self.step()
         except KeyboardInterrupt:
-            with undisturbed():
+            with ignore_sigint():
                 self._dispatcher.close(at_once=True)
                 return self._stop("interrupted")
         return self._stop(stopped)
 
     def step(self) -> StopReason | None:
-        """Carry out one round; says why if the race is over."""
+        """Perform one round; returns the reason instead if the race is over."""
         available = self._draw(len(self.state.table) + self.state.batch)
         planned = plan(self.state, available)
         if planned.over is not None:
@@ -175,9 +175,9 @@ class Race:
         if self._journal is not None:
             self._journal.add_round(state.rounds[-1], state.resolved, later)
         unused = {run: self._finished[run] for run in later}
-        # All at once, so that ctrl-C never leaves a part of the round.
+        # In one statement, so that ctrl-C never leaves half a round.
         self.state, self._posterior, self._finished = state, posterior, unused
-        self._tell()
+        self._notify_plugins()
         self._watch(Progress(self.state, self._posterior, 0, 0, len(self._failures)))
         return None
 
@@ -187,7 +187,7 @@ class Race:
         return self.result(stopped)
 
     def result(self, stopped: StopReason) -> RaceResult:
-        """Give what the race has found so far."""
+        """Result of the rounds so far."""
         rounds = self.state.rounds
         if self._posterior is None and rounds:
             self._posterior = infer(self.state, len(rounds))
@@ -195,8 +195,8 @@ class Race:
             state=self.state,
             stopped=stopped,
             _posterior=self._posterior,
-            failures=failures_of(self.state, self._failures),
-            about={**self._made_with, **_names(self._portfolio, self._suite)},
+            failures=observed_failures(self.state, self._failures),
+            about={**self._versions, **_registered_names(self._portfolio, self._suite)},
             identities=tuple(self._identities[: len(self.state.table)]),
             continuation=self._continuation(),
         )
@@ -205,13 +205,13 @@ class Race:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with undisturbed():
+        with ignore_sigint():
             self._dispatcher.close(at_once=kind is not None)
             if self._journal is not None:
                 self._journal.close()
 
     def _carry_out(self, planned: Plan, number: int) -> list[Trajectory]:
-        """Run what is not in the journal yet, and return all runs in the order of the plan."""
+        """Perform the runs that are not finished yet; returns all runs in the order of the plan."""
         identities, timepoints = self._identities, self.state.timepoints
         requests = [
             make_request(
@@ -240,12 +240,12 @@ class Race:
             self._watch(Progress(self.state, self._posterior, total - left, total, len(self._failures)))
         if number == 1 and len(self._failures) == total:
             raise PolarBearError(
-                f"Every run of the first round failed; the first one because {self._failures[0].reason}."
+                f"Every run of the first round failed. The reason of the first failure: {self._failures[0].reason}."
             )
         return [self._finished[order.algorithm, identities[order.instance].name] for order in planned.orders]
 
     def _unplanned(self, planned: Plan) -> list[tuple[str, str]]:
-        """Finished runs that are not part of the plan: left from before the limits of the race were changed."""
+        """Finished runs that are not part of the plan, which is possible after the limits have changed."""
         used = {(order.algorithm, self._identities[order.instance].name) for order in planned.orders}
         return [run for run in self._finished if run not in used]
 
@@ -255,10 +255,10 @@ class Race:
 
     def _finish(self, outcome: Outcome) -> None:
         run = outcome.trajectory
-        if (run.algorithm, run.instance) in self._finished:  # but not as far as it is needed now
-            again = run.algorithm, run.instance
-            self._failures = [known for known in self._failures if (known.algorithm, known.instance) != again]
-        self._finished[run.algorithm, run.instance] = run
+        key = run.algorithm, run.instance
+        if key in self._finished:  # the earlier run did not reach the horizon needed now
+            self._failures = [known for known in self._failures if (known.algorithm, known.instance) != key]
+        self._finished[key] = run
         if outcome.failure is not None:
             self._failures.append(Failure(run.algorithm, run.instance, outcome.failure))
             if run.algorithm not in self._warned:
@@ -271,7 +271,7 @@ class Race:
                 )
 
     def _draw(self, count: int) -> int | None:
-        """Draw instances until there are so many; says how many there are if the suite has no more."""
+        """Draw instances until there are ``count``; returns how many there are if the suite has fewer, else None."""
         drawn: list[Identity] = []
         while len(self._identities) + len(drawn) < count:
             identity = next(self._supply, None)
@@ -279,7 +279,7 @@ class Race:
                 break
             if identity.name in self._names:
                 raise InvalidInputError(
-                    f"The suite {self._suite.suite.name!r} gave two instances called {identity.name!r}; names must "
+                    f"The suite {self._suite.suite.name!r} has two instances named {identity.name!r}; their names must "
                     "differ."
                 )
             self._names.add(identity.name)
@@ -289,14 +289,14 @@ class Race:
         self._identities += drawn
         return None if len(self._identities) >= count else len(self._identities)
 
-    def _go_on_in(self, journal: Journal, unused: Iterable[Trajectory]) -> None:
-        """Go on in the journal of this race; ``unused`` are its finished runs of the round under way."""
+    def _attach_journal(self, journal: Journal, unused: Iterable[Trajectory]) -> None:
+        """Continue in the journal of this race; ``unused`` are its finished runs that belong to no finished round."""
         self._journal = journal
-        about, now = journal.about, self._made_with["versions"]
+        about, now = journal.about, self._versions["versions"]
         if about.get("versions") != now:
             journal.write_about(resumed_with=now)
-        self._made_with = made_with(journal.about)
-        self._draw_again(journal.instances)
+        self._versions = recorded_versions(journal.about)
+        self._redraw(journal.instances)
         self._finished = {(run.algorithm, run.instance): run for run in unused}
         observed = set(self.state.table.instances)
         self._failures = [
@@ -305,8 +305,8 @@ class Race:
             if failure.instance in observed or (failure.algorithm, failure.instance) in self._finished
         ]
 
-    def _draw_again(self, identities: Sequence[Identity]) -> None:
-        """Draw the instances of a journal again, to go on behind them."""
+    def _redraw(self, identities: Sequence[Identity]) -> None:
+        """Draw the same instances again, so that the next ones follow them."""
         for place, identity in enumerate(identities):
             if next(self._supply, None) != identity:
                 raise InvalidInputError(
@@ -316,8 +316,8 @@ class Race:
         self._identities = list(identities)
         self._names = {identity.name for identity in identities}
 
-    def _tell(self) -> None:
-        """Tell each plugin by itself, so that one that fails hides nothing from the others."""
+    def _notify_plugins(self) -> None:
+        """Call each plugin separately, so that a failure in one does not keep the others from being called."""
         self._plugins = self._plugins or installed_plugins()
         manager, hook = self._plugins.manager, "polarbear_round_finished"
         listeners = [implementation.plugin for implementation in getattr(manager.hook, hook).get_hookimpls()]
@@ -325,7 +325,7 @@ class Race:
             others = [plugin for plugin in listeners if plugin is not listener]
             try:
                 manager.subset_hook_caller(hook, others)(state=self.state)
-            except Exception as problem:  # a broken dashboard is no reason to lose a race
+            except Exception as problem:  # a broken dashboard must not end a race
                 name = manager.get_name(listener)
                 warnings.warn(f"The plugin {name} failed in {hook}: {problem!r}.", PluginWarning, stacklevel=2)
 
@@ -342,17 +342,17 @@ class Race:
         )
 
     def _continue_from(self, stopped: Continuation) -> None:
-        """Go on where a race stopped: in its journal, or with what was kept in memory."""
+        """Continue where a race stopped: in its journal, or with what was kept in memory."""
         if stopped.journal is not None:
-            self._go_on_in(*open_unchanged(stopped.journal, stopped.state))
+            self._attach_journal(*reopen_journal(stopped.journal, stopped.state))
         else:
-            self._draw_again(stopped.identities)
+            self._redraw(stopped.identities)
             self._failures, self._finished = list(stopped.failures), dict(stopped.unused)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Continuation:
-    """What it takes to go on with a race that has stopped: no process runs for it, and no file is open.
+    """What it takes to continue a race that has stopped; holds no process and no open file.
 
     Attributes
     ----------
@@ -378,43 +378,48 @@ class Continuation:
         progress: Watcher | None = None,
         **execution: Any,
     ) -> RaceResult:
-        """Let a newcomer in and race on; see :meth:`polarbear_plugins.RaceResult.enter`."""
+        """Add a newcomer and race on; see :meth:`polarbear_plugins.RaceResult.enter`."""
         dispatcher = Dispatcher(**execution)
         sources = self.portfolio, self.suite
-        with Race(self.state, *sources, dispatcher, progress=progress, plugins=self.plugins) as driver:
-            driver._continue_from(self)
-            driver.change_limits(max_rounds, max_cost)
-            driver.enter(algorithm)
-            return driver.run()
+        with Race(self.state, *sources, dispatcher, progress=progress, plugins=self.plugins) as race:
+            race._continue_from(self)
+            race.change_limits(max_rounds, max_cost)
+            race.enter(algorithm)
+            return race.run()
 
 
-def _names(portfolio: PortfolioSource, suite: SuiteSource) -> dict[str, Any]:
-    """Names and options of what is registered, as JSON data; ``None`` for what was given as Python."""
-    makers = {portfolio.registered.get(name) for name in portfolio.algorithms}
-    return {"portfolio": _name_of(makers.pop() if len(makers) == 1 else None), "suite": _name_of(suite.registered)}
+def _registered_names(portfolio: PortfolioSource, suite: SuiteSource) -> dict[str, Any]:
+    """Registered names and options of portfolio and suite, JSON-ready; ``None`` for what was given as Python."""
+    portfolios = {portfolio.registered.get(name) for name in portfolio.algorithms}
+    return {
+        "portfolio": _source_json(portfolios.pop() if len(portfolios) == 1 else None),
+        "suite": _source_json(suite.registered),
+    }
 
 
-def _name_of(source: Registered | None) -> dict[str, str] | None:
+def _source_json(source: Registered | None) -> dict[str, str] | None:
     return None if source is None else {"name": source.name, "options": source.options}
 
 
-def _portfolio_again(
+def _restore_portfolio(
     portfolio: Any, about: Mapping[str, Any], plugins: Plugins | None, path: str | Path
 ) -> PortfolioSource:
-    """Make the portfolio of a journal again: what it names, and what the user gives now, newcomers for instance."""
+    """Portfolio of a journal: the registered one, and what the user gives now, such as newcomers."""
     stored = about.get("portfolio")
     if stored is None or portfolio is None or isinstance(portfolio, str):
-        return PortfolioSource.of(*_given(portfolio, about, "portfolio", path), plugins)
-    named = PortfolioSource.of(stored["name"], json.loads(stored["options"]), plugins)
-    return named | PortfolioSource.of(portfolio, None, plugins)
+        return PortfolioSource.of(*_choose_source(portfolio, about, "portfolio", path), plugins)
+    registered = PortfolioSource.of(stored["name"], json.loads(stored["options"]), plugins)
+    return registered | PortfolioSource.of(portfolio, None, plugins)
 
 
-def _given(given: Any, about: Mapping[str, Any], what: str, path: str | Path) -> tuple[Any, Mapping[str, Any] | None]:
-    """Choose what to resume with: what the user gives now, or what the journal names."""
+def _choose_source(
+    given: Any, about: Mapping[str, Any], what: str, path: str | Path
+) -> tuple[Any, Mapping[str, Any] | None]:
+    """What to resume with, and its options: what the user gives now, or what the journal names."""
     stored = about.get(what)
     if stored is None and given is None:
         raise InvalidInputError(
-            f"{path}: the {what} of this race was given as Python, which a journal cannot hold. Hand it over again: "
+            f"{path}: the {what} of this race was given as Python, which a journal cannot store. Pass it again: "
             f"resume({str(path)!r}, {what}=...)."
         )
     if stored is None or not (given is None or given == stored["name"]):

@@ -45,30 +45,30 @@ def race(
     Parameters
     ----------
     portfolio
-        A registered name, functions ``run(problem, horizon, seed) -> Trajectory`` by name, or a list of algorithms and
-        of these: ``["modcma-ssa", {"mine": run}]``.
+        A registered name, functions ``run(problem, horizon, seed) -> Trajectory`` by name, or a list of algorithms,
+        names and functions: ``["modcma-ssa", {"mine": run}]``.
     suite
         A registered name, a list of problems (drawn without replacement), or a function ``rng -> problem``.
     timepoints
-        When to compare, in units of the time axis.
+        Where to compare the algorithms, in units of the time axis.
     settings
         When to eliminate, when to stop and how to infer.
     workers
-        Local processes that run one algorithm each: by default as many as there are cores.  With 0 everything happens
-        in this process, where closures and debuggers work.
+        Number of local processes, each of which performs one run at a time; by default one per core.  With 0
+        everything happens in this process, where closures and debuggers work.
     executor
         Any ``concurrent.futures`` executor, instead of local processes.
     journal
-        A file that keeps every finished run; :func:`resume` goes on from there.
+        A file that keeps every finished run; :func:`resume` continues from there.
     portfolio_options, suite_options
         For a registered portfolio and suite.
     run_timeout
-        Seconds a run may take.  A run that hangs or crashes is ended, repeated ``retries`` times, and then counts as
-        having found nothing.
+        Seconds that a run may take.  A run that hangs or crashes is ended, repeated ``retries`` times, and then counts
+        as having found nothing.
     progress
         Called with a :class:`Progress` after each run and each round.
     plugins
-        Whom to ask for names; by default all that are installed.
+        Where to look up names; by default all installed plugins.
 
     Examples
     --------
@@ -89,10 +89,10 @@ def race(
     sources = PortfolioSource.of(portfolio, portfolio_options, plugins), SuiteSource.of(suite, suite_options, plugins)
     state = start_race(sources[0].algorithms, timepoints, settings)
     dispatcher = Dispatcher(workers, executor, run_timeout, retries)
-    with Race(state, *sources, dispatcher, progress=progress, plugins=plugins) as driver:
+    with Race(state, *sources, dispatcher, progress=progress, plugins=plugins) as open_race:
         if journal is not None:
-            driver.keep_journal(journal)
-        return driver.run()
+            open_race.keep_journal(journal)
+        return open_race.run()
 
 
 def resume(
@@ -109,7 +109,7 @@ def resume(
     progress: Watcher | None = None,
     plugins: Plugins | None = None,
 ) -> RaceResult:
-    """Go on with a race from its journal: no finished run is repeated, and the result is that of a race never stopped.
+    """Continue a race from its journal: no finished run is repeated, and the result is as if it had never stopped.
 
     Parameters
     ----------
@@ -120,9 +120,9 @@ def resume(
     max_rounds, max_cost
         New limits, for a race that was stopped by them.
     workers, executor, run_timeout, retries, progress, plugins
-        As for :func:`race`; not part of the journal.
+        As for :func:`race`; the journal does not store them.
     """
     dispatcher = Dispatcher(workers, executor, run_timeout, retries)
-    with Race.from_journal(journal, portfolio, suite, dispatcher, progress=progress, plugins=plugins) as driver:
-        driver.change_limits(max_rounds, max_cost)
-        return driver.run()
+    with Race.from_journal(journal, portfolio, suite, dispatcher, progress=progress, plugins=plugins) as open_race:
+        open_race.change_limits(max_rounds, max_cost)
+        return open_race.run()

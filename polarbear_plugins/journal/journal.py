@@ -1,7 +1,7 @@
-"""The journal of a race: an SQLite file that holds every finished run before it counts.
+"""The journal of a race: an SQLite file that stores every finished run before the race uses it.
 
-Plain data only.  The file is locked while a race uses it, and what a process that was killed leaves behind is complete
-up to its last finished run.  A machine that loses its power may take runs with it that together took a moment.
+It holds plain data only.  It is locked while a race uses it.  If the process is killed, the file is complete up to the
+last finished run; if the machine loses power, runs may be lost that together took less than 0.05 s.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.racing.state import Failure, Round
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
-# "PLBR", so that no other program's file is taken for a journal.
+# "PLBR", to tell a journal from the SQLite files of other programs.
 _APPLICATION = 0x504C4252
 _HEADER = b"SQLite format 3\x00"
 _VERSION = 1
-# Waiting for the disk takes about a millisecond: runs that took fewer seconds than this together wait with the next.
-_WORTH_WAITING = 0.05
+# Waiting for the disk takes about a millisecond.  Runs that together took fewer seconds than this do not wait for it.
+_SECONDS_WITHOUT_SYNC = 0.05
 _SCHEMA = """
 CREATE TABLE about (key TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT;
 CREATE TABLE entries (place INTEGER PRIMARY KEY, algorithm TEXT NOT NULL UNIQUE, after_round INTEGER NOT NULL) STRICT;
@@ -42,14 +42,25 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE TABLE rounds (number INTEGER PRIMARY KEY, json TEXT NOT NULL, resolved BLOB NOT NULL) STRICT;
 """
-# Journals that are open in this process.  On POSIX, a process that closes a file gives up all its locks on it, whoever
-# in the process holds them; nobody may open one of these a second time, not even to look at it.
+# Journals that are open in this process.  On POSIX, a process that closes a file releases all its locks on that file,
+# even those of another connection, so none of these may be opened a second time, not even for reading.
 _OPEN_HERE: set[tuple[int, int]] = set()
+# What damaged data raise while they are read and made into objects.
+_DAMAGE_ERRORS = (
+    PolarBearError,
+    sqlite3.Error,
+    AttributeError,
+    LookupError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An algorithm and after which round it entered; 0 is the start."""
+    """An algorithm, and the round after which it entered; 0 is the start."""
 
     algorithm: str
     after_round: int
@@ -57,7 +68,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class JournalRun:
-    """A finished run: in which round, its trajectory, how long it took, and why it failed if it did."""
+    """A finished run: its round, its trajectory, the seconds it took, and the reason if it failed."""
 
     round: int
     trajectory: Trajectory
@@ -66,25 +77,25 @@ class JournalRun:
 
 
 class Journal:
-    """An open journal.  :meth:`create` and :meth:`open` make one; close it, or use it in a ``with`` statement."""
+    """An open journal, from :meth:`create` or :meth:`open`; close it, or use it in a ``with`` statement."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
-        self._file = _file(connection.execute("PRAGMA database_list").fetchone()[2])
-        _OPEN_HERE.add(self._file)
-        self._at_stake = 0.0  # seconds that runs took which the disk may not hold yet
+        self._file_id = _file_id(connection.execute("PRAGMA database_list").fetchone()[2])
+        _OPEN_HERE.add(self._file_id)
+        self._unsynced_seconds = 0.0  # how long the runs took that may not be on the disk yet
 
     @classmethod
     def create(cls, path: str | Path, about: Mapping[str, Any], algorithms: Iterable[str]) -> Journal:
-        """Begin a journal at a path where there is nothing yet, or what a process left that was killed in here."""
+        """Start a journal at a path where there is no file, or only the remains of a process killed in this method."""
         path = Path(path)
         rows = [(key, json.dumps(value, allow_nan=False)) for key, value in about.items()]
         try:
             path.touch(exist_ok=False)
         except FileExistsError:
             if not _is_leftover(path):
-                raise _taken(path) from None
+                raise _file_exists_error(path) from None
         except OSError as problem:
             raise SourceError(f"{path} cannot be written: {problem.strerror}.") from None
         journal = cls(path, _connect(path))
@@ -92,7 +103,7 @@ class Journal:
             journal._prepare()
             with journal._writing():
                 if not journal._is_empty():  # another process was faster
-                    raise _taken(path)
+                    raise _file_exists_error(path)
                 execute = journal._connection.execute
                 for statement in _SCHEMA.split(";"):
                     execute(statement)
@@ -102,21 +113,21 @@ class Journal:
                 for place, name in enumerate(algorithms):
                     execute("INSERT INTO entries VALUES (?, ?, 0)", (place, name))
         except BaseException:
-            # What is left is empty, and the next one may begin there; it may be in use by another process already.
+            # The file stays: it is empty, create() accepts it later, and another process may be using it already.
             journal.close()
             raise
         return journal
 
     @classmethod
     def open(cls, path: str | Path, *, called: str | Path | None = None) -> Journal:
-        """Open a journal that exists; ``called`` is how messages name it, if it is a copy."""
+        """Open an existing journal; ``called`` is its name in messages, if the file is a copy."""
         file, path = Path(path), Path(called or path)
         if not file.is_file():
             raise SourceError(f"{path}: there is no such file.")
         if not (os.access(file, os.R_OK | os.W_OK) and os.access(file.parent, os.W_OK)):
-            raise SourceError(f"{path} cannot be written: going on needs permission for the file and for its folder.")
+            raise SourceError(f"{path} cannot be written: a race needs write permission for the file and its folder.")
         if not file.stat().st_size:
-            raise _begun_nowhere(path)
+            raise _empty_journal_error(path)
         if not is_sqlite(file):
             raise SourceError(f"{path} is not the journal of a race.")
         journal = cls(path, _connect(file))
@@ -125,13 +136,13 @@ class Journal:
             [[version]] = journal._rows("PRAGMA user_version")
             if application != _APPLICATION:
                 if journal._is_empty():
-                    raise _begun_nowhere(path)
+                    raise _empty_journal_error(path)
                 raise SourceError(f"{path} is an SQLite file, but not the journal of a race.")
             if version != _VERSION:
                 raise SourceError(
                     f"{path} is a journal of version {version}; this version of polarbear-plugins reads {_VERSION}."
                 )
-            # A view or a trigger of another hand would run when the journal is read or written.
+            # A view or trigger that someone added would run when the journal is read or written.
             schema = {
                 " ".join(sql.split()) for (sql,) in journal._rows("SELECT sql FROM sqlite_master WHERE sql <> ''")
             }
@@ -140,7 +151,7 @@ class Journal:
             found = [str(row[0]) for row in journal._rows("PRAGMA quick_check(1)")]
             if found != ["ok"]:
                 raise SourceError(f"{path} is damaged: {found[0]}.")
-            journal._prepare()  # not before: it changes the file, which may be another program's
+            journal._prepare()  # not earlier: it changes the file, which might belong to another program
         except BaseException:
             journal.close()
             raise
@@ -148,8 +159,8 @@ class Journal:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What was written at the start, and changed since."""
-        with self.understanding("about"):
+        """Description of the race: written at the start, and updated since."""
+        with self.naming_damage("about"):
             return {str(key): parse_json(text) for key, text in self._rows("SELECT key, json FROM about")}
 
     @property
@@ -160,20 +171,20 @@ class Journal:
     @property
     def instances(self) -> list[Identity]:
         """Instances in the order in which they were drawn."""
-        with self.understanding("instances"):
+        with self.naming_damage("instances"):
             rows = self._rows("SELECT identity FROM instances ORDER BY place")
             return [Identity.from_json(text) for (text,) in rows]
 
     @property
     def rounds(self) -> list[Round]:
         """Finished rounds."""
-        with self.understanding("rounds"):
+        with self.naming_damage("rounds"):
             rows = self._rows("SELECT json FROM rounds ORDER BY number")
             return [Round.from_json(parse_json(text)) for (text,) in rows]
 
     def resolved(self, timepoints: int, algorithms: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Read what was settled after the last round."""
-        with self.understanding("rounds"):
+        """Pairs settled after the last round, as ``[timepoint, algorithm, algorithm]``."""
+        with self.naming_damage("rounds"):
             [[blob]] = self._rows("SELECT resolved FROM rounds ORDER BY number DESC LIMIT 1")
             count = timepoints * algorithms**2
             if len(blob) != -(-count // 8):
@@ -183,13 +194,13 @@ class Journal:
 
     def runs(self) -> Iterator[JournalRun]:
         """Finished runs in the order in which they finished."""
-        with self.understanding("runs"):
+        with self.naming_damage("runs"):
             cursor = self._connection.execute(
                 "SELECT round, algorithm, instance, seed, horizon, times, best, seconds, failure FROM runs "
                 "ORDER BY rowid"
             )
         for number in itertools.count(1):
-            with self.understanding(f"runs, number {number}"):
+            with self.naming_damage(f"runs, number {number}"):
                 row = next(cursor, None)
                 if row is None:
                     return
@@ -206,35 +217,35 @@ class Journal:
 
     @property
     def failures(self) -> list[Failure]:
-        """Runs that failed for good, in the order of the rounds."""
+        """Failed runs in the order in which they finished."""
         statement = "SELECT algorithm, instance, failure FROM runs WHERE failure IS NOT NULL ORDER BY rowid"
         return [Failure(*row) for row in self._rows(statement)]
 
     def write_about(self, **about: Any) -> None:
-        """Change what is known about the race."""
+        """Add to the description of the race, or change it."""
         with self._writing():
             for key, value in about.items():
                 text = json.dumps(value, allow_nan=False)
                 self._connection.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (key, text))
 
     def add_entry(self, algorithm: str, after_round: int) -> None:
-        """Note that an algorithm entered."""
+        """Store that an algorithm entered."""
         with self._writing():
             self._connection.execute(
                 "INSERT INTO entries SELECT max(place) + 1, ?, ? FROM entries", (algorithm, after_round)
             )
 
     def add_instances(self, start: int, identities: Iterable[Identity]) -> None:
-        """Note which instances were drawn."""
+        """Store instances that were drawn."""
         rows = [(place, identity.to_json()) for place, identity in enumerate(identities, start)]
         with self._writing():
             self._connection.executemany("INSERT INTO instances VALUES (?, ?)", rows)
 
     def add_runs(self, runs: Iterable[JournalRun]) -> None:
-        """Write finished runs.
+        """Store finished runs.
 
-        They outlive this process when this returns, and are on the disk unless they and others before them took less
-        than a moment together; those are with the next.
+        When this returns they survive the end of this process.  They are also on the disk, unless they and the runs
+        before them that are not took less than 0.05 s together; then a later call writes them to the disk.
         """
         runs = list(runs)
         rows = [
@@ -251,19 +262,19 @@ class Journal:
             )
             for run in runs
         ]
-        # How long a failed run took is not known.
-        self._at_stake += sum(run.seconds if run.failure is None else _WORTH_WAITING for run in runs)
-        wait = self._at_stake >= _WORTH_WAITING
-        if not wait:
+        # How long a failed run took is not known, so it is always worth waiting for the disk.
+        self._unsynced_seconds += sum(run.seconds if run.failure is None else _SECONDS_WITHOUT_SYNC for run in runs)
+        sync = self._unsynced_seconds >= _SECONDS_WITHOUT_SYNC
+        if not sync:
             self._rows("PRAGMA synchronous = NORMAL")
         try:
             with self._writing():
                 self._connection.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         finally:
-            if not wait:
+            if not sync:
                 self._rows("PRAGMA synchronous = FULL")
-        if wait:
-            self._at_stake = 0.0
+        if sync:
+            self._unsynced_seconds = 0.0
 
     def add_round(
         self,
@@ -271,7 +282,7 @@ class Journal:
         resolved: np.ndarray[Any, np.dtype[np.bool_]],
         later: Iterable[tuple[str, str]] = (),
     ) -> None:
-        """Write a finished round; runs that it did not use (algorithm, instance) are kept for a later one."""
+        """Store a finished round; ``later`` are the runs (algorithm, instance) that it leaves for the next one."""
         row = (finished.number, json.dumps(asdict(finished)), np.packbits(resolved).tobytes())
         with self._writing():
             self._connection.execute("INSERT INTO rounds VALUES (?, ?, ?)", row)
@@ -280,23 +291,20 @@ class Journal:
             )
 
     @contextlib.contextmanager
-    def understanding(self, place: str) -> Iterator[None]:
-        """Turn whatever is wrong with stored data into an error that names the place."""
+    def naming_damage(self, place: str) -> Iterator[None]:
+        """Turn errors that damaged data cause into an error that names the file and the place."""
         try:
             yield
-        except (
-            *(PolarBearError, sqlite3.Error, AttributeError, LookupError, TypeError, ValueError),
-            *(OverflowError, RecursionError),
-        ) as problem:
-            if isinstance(problem, SourceError):
-                raise
+        except SourceError:
+            raise
+        except _DAMAGE_ERRORS as problem:
             why = f"{reason(problem)} is missing" if isinstance(problem, KeyError) else reason(problem)
             raise SourceError(f"{self.path}, table {place}: damaged ({why}).") from None
 
     def close(self) -> None:
         """Close the file and unlock it."""
         self._connection.close()
-        _OPEN_HERE.discard(self._file)
+        _OPEN_HERE.discard(self._file_id)
 
     def __enter__(self) -> Journal:
         return self
@@ -315,7 +323,7 @@ class Journal:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """One transaction: all of it is on the disk, or nothing."""
+        """One transaction: either all of it is stored, or nothing."""
         try:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -328,7 +336,7 @@ class Journal:
             raise _source_error(self.path, problem) from None
 
     def _prepare(self) -> None:
-        """Lock the file, and have it written such that an interrupted transaction leaves no trace."""
+        """Lock the file, and turn on the write-ahead log, which undoes interrupted transactions."""
         self._rows("PRAGMA journal_mode = WAL")
         self._rows("PRAGMA synchronous = FULL")
         with self._writing():
@@ -336,18 +344,18 @@ class Journal:
 
 
 def is_sqlite(path: Path) -> bool:
-    """Whether a file looks like one of SQLite.
+    """Whether a file has the header of an SQLite file.
 
-    :raises SourceError: it is a journal that this very process has open.
+    :raises SourceError: it is a journal that this process has open.
     """
-    if _file(path) in _OPEN_HERE:
+    if _file_id(path) in _OPEN_HERE:
         raise SourceError(f"{path} is in use by a race in this process; wait until that race is over.")
     with path.open("rb") as file:
         return file.read(len(_HEADER)) == _HEADER
 
 
 def _is_leftover(path: Path) -> bool:
-    """Whether a file is what remains of a process that was killed while it began a journal: it holds nothing."""
+    """Whether a file is the empty remains of a process that was killed while it created a journal."""
     if not path.is_file():
         return False
     if not path.stat().st_size:
@@ -361,26 +369,26 @@ def _is_leftover(path: Path) -> bool:
         return False
 
 
-def _file(path: str | Path) -> tuple[int, int]:
+def _file_id(path: str | Path) -> tuple[int, int]:
     status = Path(path).stat()
     return status.st_dev, status.st_ino
 
 
-def _taken(path: Path) -> SourceError:
+def _file_exists_error(path: Path) -> SourceError:
     return SourceError(
-        f"{path}: there is a file already, and it is not overwritten. Go on with that race by "
-        f"resume({str(path)!r}), or choose another name."
+        f"{path} already exists and is not overwritten. Continue that race with resume({str(path)!r}), or choose "
+        "another name."
     )
 
 
-def _begun_nowhere(path: Path) -> SourceError:
+def _empty_journal_error(path: Path) -> SourceError:
     return SourceError(f"{path} is empty: its race was ended before it began. Start that race again.")
 
 
 def _connect(path: Path) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(path, timeout=1.0, isolation_level=None)
-        # The lock stays until the file is closed, or its process dies.
+        # The lock is held until the file is closed, or the process ends.
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     except sqlite3.Error as problem:
         raise _source_error(path, problem) from None
@@ -395,10 +403,10 @@ def _source_error(path: Path, problem: Exception) -> SourceError:
         return SourceError(f"{path} cannot be written: {text}.")
     if "full" in text:
         return SourceError(f"{path}: the disk is full. Make room and resume; no finished run is lost.")
-    if "disk I/O" in text:  # a quota, a limit on the size of files, a disk that is gone
+    if "disk I/O" in text:  # a quota, a limit on the size of files, a disk that was removed
         return SourceError(
-            f"{path} cannot be read or written: {text}. Is the disk full, or gone? Mend that and resume; no finished "
-            "run is lost."
+            f"{path} cannot be read or written: {text}. Check whether the disk is full or was removed, and resume; no "
+            "finished run is lost."
         )
     return SourceError(f"{path} is damaged, or not the journal of a race: {text}.")
 

@@ -1,4 +1,4 @@
-"""Reading a race back from its journal."""
+"""Restoring a race from its journal."""
 
 from __future__ import annotations
 
@@ -20,52 +20,52 @@ from polarbear_plugins.trajectories.trajectory import Trajectory
 
 
 def load_result(path: str | Path) -> RaceResult:
-    """Read a result that was saved, or the one that stands in the journal of a race; runs nothing.
+    """Load a saved result, or the result in the journal of a race; runs nothing.
 
-    The race may be under way: then it is read as if it had been interrupted after its last finished round.
+    A race that is still running is read as if it had been interrupted after its last finished round.
     """
     path = Path(path)
     if not path.is_file() or not is_sqlite(path):
         return RaceResult.load(path)
-    with journal_copy(path) as journal, _naming(path):
+    with journal_copy(path) as journal, _naming_journal(path):
         about = journal.about
-        state, _ = replayed(journal, about)
+        state, _ = replay(journal, about)
         return RaceResult(
             state=state,
-            # How many instances the suite has is not known here, but how the race stopped last time is.
+            # The size of the suite is not known here, but the journal notes why the race stopped.
             stopped=plan(state).over or about.get("stopped") or "interrupted",
             _posterior=infer(state, len(state.rounds)) if state.rounds else None,
-            failures=failures_of(state, journal.failures),
-            about={**made_with(about), **{key: about.get(key) for key in ("portfolio", "suite")}},
+            failures=observed_failures(state, journal.failures),
+            about={**recorded_versions(about), **{key: about.get(key) for key in ("portfolio", "suite")}},
             identities=tuple(journal.instances[: len(state.table)]),
         )
 
 
-def made_with(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Read from a journal with which versions the race began, and with which others it went on, as far as noted."""
+def recorded_versions(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Versions with which a race started and was resumed, as far as its journal notes them."""
     noted = {key: about[key] for key in ("versions", "resumed_with") if key in about}
     return {"version": about.get("version"), **noted}
 
 
-def replayed(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, list[Trajectory]]:
-    """State after the last finished round of a journal, and the finished runs of the round that was under way."""
+def replay(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, list[Trajectory]]:
+    """State after the last finished round of a journal, and the finished runs that belong to no finished round."""
     if "campaign" in about:
         raise SourceError(
-            f"{journal.path} is the journal of a campaign, not of a race: go on with campaign(..., journal=...)."
+            f"{journal.path} is the journal of a campaign, not of a race: continue it with campaign(..., journal=...)."
         )
     rounds, entries = journal.rounds, journal.entries
-    with journal.understanding("about"):
+    with journal.naming_damage("about"):
         check_about(about)
-    with journal.understanding("rounds"):
+    with journal.naming_damage("rounds"):
         check_rounds(rounds, [entry.algorithm for entry in entries])
     by_round: dict[int, list[Trajectory]] = {}
     for run in journal.runs():
         by_round.setdefault(run.round, []).append(run.trajectory)
     order = {identity.name: place for place, identity in enumerate(journal.instances)}
-    with journal.understanding("about"):
+    with journal.naming_damage("about"):
         settings, timepoints = RaceSettings.from_json(about["settings"]), about["timepoints"]
         state = start_race([entry.algorithm for entry in entries if entry.after_round == 0], timepoints, settings)
-    with journal.understanding("runs"):
+    with journal.naming_damage("runs"):
         for finished in rounds:
             runs = sorted(by_round.pop(finished.number, []), key=lambda run: order[run.instance])
             state = replace(observe(state, runs), rounds=(*state.rounds, finished))
@@ -81,19 +81,20 @@ def replayed(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, lis
                 if entry.after_round == finished.number:
                     state = enter(state, entry.algorithm)
     unused = [run for runs in by_round.values() for run in runs]
-    # A race in which everything failed stopped at once, and is resumed when that is mended.
-    nothing = not rounds and len(journal.failures) == len(unused)
-    return state, [] if nothing else unused
+    # A race stops if every run of its first round failed; resuming it repeats them.
+    all_failed = not rounds and len(journal.failures) == len(unused)
+    return state, [] if all_failed else unused
 
 
-def open_unchanged(path: Path, state: RaceState) -> tuple[Journal, list[Trajectory]]:
-    """Open a journal that stands where this state does, and read its finished runs of the round under way."""
+def reopen_journal(path: Path, state: RaceState) -> tuple[Journal, list[Trajectory]]:
+    """Journal of a race that stopped in this state, and its finished runs that belong to no finished round."""
     journal = Journal.open(path)
     try:
         done = len(state.rounds)
         if len(journal.rounds) != done or tuple(entry.algorithm for entry in journal.entries) != state.algorithms:
             raise InvalidInputError(
-                f"{path}: the race has gone on since this result. Enter the newest one, that of resume({str(path)!r})."
+                f"{path}: the race has advanced since this result. Enter the newcomer into the newest result, that of "
+                f"resume({str(path)!r})."
             )
         return journal, [run.trajectory for run in journal.runs() if run.round > done]
     except BaseException:
@@ -101,7 +102,7 @@ def open_unchanged(path: Path, state: RaceState) -> tuple[Journal, list[Trajecto
         raise
 
 
-def failures_of(state: RaceState, failures: Iterable[Failure]) -> tuple[Failure, ...]:
+def observed_failures(state: RaceState, failures: Iterable[Failure]) -> tuple[Failure, ...]:
     """Failures on the instances of a state, in an order that does not depend on which run finished first."""
     order = {name: place for place, name in enumerate(state.table.instances)}
     known = [failure for failure in failures if failure.instance in order]
@@ -109,8 +110,8 @@ def failures_of(state: RaceState, failures: Iterable[Failure]) -> tuple[Failure,
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Let errors about what a journal asks for name the journal."""
+def _naming_journal(path: Path) -> Iterator[None]:
+    """Add the name of the journal to errors about its content."""
     try:
         yield
     except (InvalidInputError, UnknownNameError) as problem:

@@ -1,4 +1,4 @@
-"""The empirical attainment function (EAF): which share of the runs attained a value by a time."""
+"""The empirical attainment function (EAF): the share of runs that attained a value by a time."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_MOST_SETS = 5_000
+_MAX_SETS = 5_000
 
 
 def attained(trajectories: Iterable[Trajectory], timepoints: ArrayLike, targets: ArrayLike) -> FloatArray:
     """Share of the runs that reached each target by each timepoint: ``share[timepoint, target]``, the easiest first.
 
-    Of whichever algorithm the runs are.  All must have been watched until the last timepoint.
+    Runs of any algorithms.  All must have been watched until the last timepoint.
 
     >>> runs = [Trajectory(algorithm="a", instance="f", seed=k, times=[1, 4], best=[8, k], horizon=9) for k in (0, 1)]
     >>> attained(runs, [1, 5], [8, 0])
@@ -36,7 +36,7 @@ def attained(trajectories: Iterable[Trajectory], timepoints: ArrayLike, targets:
            [1. , 0.5]])
     """
     grid, goals = as_timepoints(timepoints), as_targets(targets)
-    runs = _all_watched_until(trajectories, float(grid[-1]), "attained")
+    runs = _require_watched_until(trajectories, float(grid[-1]), "attained")
     hits = np.stack([hitting_times(run, goals) for run in runs])
     return (hits <= grid[:, None, None]).mean(axis=1)
 
@@ -53,11 +53,11 @@ def attainment_surfaces(
     Parameters
     ----------
     budget
-        Until when; all runs must have been watched so long.
+        End of the window; all runs must have been watched until then.
     lower, upper
-        Values are cut at ``lower``; those above ``upper`` count as nothing.
+        Values are clipped at ``lower``; those above ``upper`` do not count.
     percentiles
-        Which surfaces, such as 50 for the median; by default all that there are.
+        Which surfaces, such as 50 for the median; by default all.
 
     Returns
     -------
@@ -70,9 +70,9 @@ def attainment_surfaces(
     budget, lower, upper = _check_window(budget, lower, upper, "attainment_surfaces")
     wanted = [as_number(each, "attainment_surfaces: percentiles") for each in percentiles]
     if any(not 0 <= each <= 100 for each in wanted):
-        raise InvalidInputError(f"attainment_surfaces: percentiles lie between 0 and 100, got {wanted}.")
-    runs = _all_watched_until(trajectories, budget, "attainment_surfaces")
-    points = _numbered(_points(runs, budget, lower, upper))
+        raise InvalidInputError(f"attainment_surfaces: percentiles must lie between 0 and 100, got {wanted}.")
+    runs = _require_watched_until(trajectories, budget, "attainment_surfaces")
+    points = _number_runs(_staircase_corners(runs, budget, lower, upper))
     corners = moocore.eaf(points[:, :2], points[:, 2], percentiles=wanted)
     corners = corners[(corners[:, 0] <= budget) & (corners[:, 1] <= upper)]
     frame = pd.DataFrame(corners[:, [2, 0, 1]], columns=["percentile", "time", "value"])
@@ -86,12 +86,12 @@ def attainment_differences(
     lower: float = LOWER,
     upper: float = UPPER,
 ) -> pd.DataFrame:
-    """Where, and by how much, two groups of runs differ in their EAF.
+    """Where and by how much two groups of runs differ in their EAF.
 
     Parameters
     ----------
     first, second
-        Runs of two algorithms, say, on the same instances.
+        For example, runs of two algorithms on the same instances.
     budget, lower, upper
         As in :func:`attainment_surfaces`.
 
@@ -99,28 +99,28 @@ def attainment_differences(
     -------
     pandas.DataFrame
         Rectangles ``time_from <= time < time_to``, ``value_from <= value < value_to``, and the ``difference`` in them:
-        the share of the runs of ``first`` that attained it minus that of ``second``.  Elsewhere there is none.  Needs
-        the extra ``eaf``.
+        the share of the runs of ``first`` that attained it minus that of ``second``.  Elsewhere the difference is 0.
+        Needs the extra ``eaf``.
     """
     import pandas as pd
 
     who = "attainment_differences"
     moocore = require("moocore", extra="eaf", who=who)
     budget, lower, upper = _check_window(budget, lower, upper, who)
-    groups = [_all_watched_until(each, budget, who) for each in (first, second)]
-    # moocore cuts the sets in halves, whatever belongs to whom: numbers that differ are made equal by repetition,
-    # which leaves an attainment function as it is.
+    groups = [_require_watched_until(each, budget, who) for each in (first, second)]
+    # moocore splits the sets in half regardless of their group: repetition makes the numbers equal without changing
+    # the attainment functions.
     sets = math.lcm(*(len(runs) for runs in groups))
-    if sets > _MOST_SETS:
+    if sets > _MAX_SETS:
         raise InvalidInputError(
             f"{who}: {len(groups[0])} and {len(groups[1])} runs take {sets:,} sets to compare, more than "
-            f"{_MOST_SETS:,}. Take equally many of both."
+            f"{_MAX_SETS:,}. Use equally many of both."
         )
-    one, other = (_points(runs, budget, lower, upper) for runs in groups)
-    if all(np.array_equal(one[0], part) for part in one + other):  # moocore fails where there is nothing to tell apart
+    one, other = (_staircase_corners(runs, budget, lower, upper) for runs in groups)
+    if all(np.array_equal(one[0], part) for part in one + other):  # moocore fails without a difference
         rectangles = np.zeros((0, 5))
     else:
-        repeated = (_numbered(parts * (sets // len(parts))) for parts in (one, other))
+        repeated = (_number_runs(parts * (sets // len(parts))) for parts in (one, other))
         rectangles = moocore.eafdiff(*repeated, rectangles=True)
     frame = pd.DataFrame(rectangles, columns=["time_from", "value_from", "time_to", "value_to", "difference"])
     frame["difference"] /= sets
@@ -139,7 +139,7 @@ def _check_window(budget: float, lower: float, upper: float, who: str) -> tuple[
     return budget, *check_bounds(lower, upper, who)
 
 
-def _all_watched_until(trajectories: Iterable[Trajectory], budget: float, who: str) -> list[Trajectory]:
+def _require_watched_until(trajectories: Iterable[Trajectory], budget: float, who: str) -> list[Trajectory]:
     runs = [check_trajectory(run) for run in trajectories]
     if not runs:
         raise InvalidInputError(f"{who}: there are no trajectories.")
@@ -152,20 +152,20 @@ def _all_watched_until(trajectories: Iterable[Trajectory], budget: float, who: s
     return runs
 
 
-def _points(runs: Iterable[Trajectory], budget: float, lower: float, upper: float) -> list[FloatArray]:
+def _staircase_corners(runs: Iterable[Trajectory], budget: float, lower: float, upper: float) -> list[FloatArray]:
     """Corners of the staircase of each run inside the window, as rows of time and value."""
     parts = []
     for run in runs:
         values = np.maximum(np.minimum.accumulate(run.best), lower)
         corner = values < np.concatenate(([np.inf], values[:-1]))
         inside = corner & (run.times <= budget) & (values <= upper)
-        # A run that attained nothing still counts as a run: it gets a point outside the window.
+        # A run that attained nothing still counts: it gets a point outside the window.
         outside = [[2 * budget, 2 * upper]]
         parts.append(np.concatenate((np.column_stack((run.times[inside], values[inside])), outside)))
     return parts
 
 
-def _numbered(parts: list[FloatArray]) -> FloatArray:
-    """All points in the form that moocore takes: time, value, number of the run."""
+def _number_runs(parts: list[FloatArray]) -> FloatArray:
+    """All points as moocore takes them: time, value, number of the run."""
     numbers = np.repeat(np.arange(float(len(parts))), [len(part) for part in parts])
     return np.column_stack((np.concatenate(parts), numbers))

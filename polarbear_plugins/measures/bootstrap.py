@@ -1,4 +1,4 @@
-"""How far scores and whole rankings depend on which repetitions happened to be run."""
+"""How much scores and rankings depend on the repetitions that were run."""
 
 from __future__ import annotations
 
@@ -19,20 +19,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# How many means are made of the same resamples, how many resamples there are at least then, and how many counts at
-# most, which bounds the memory.
-_CELLS = 200
-_FEWEST_ROWS = 1_000
-_MOST_COUNTS = 2_000_000
-# Means this close are equal but for rounding.
-_EQUAL = 1e-12
+_CELLS = 200  # means computed from the same resamples
+_MIN_ROWS = 1_000  # resamples drawn at least
+_MAX_COUNTS = 2_000_000  # counts held at once, to bound memory
+_EQUAL = 1e-12  # means this close differ by rounding only
 
 _place = operator.itemgetter(0)
 
 
 @dataclass(frozen=True, slots=True)
 class RankingFrequency:
-    """A ranking, best first, tied algorithms together, and the share of the resamples that have it."""
+    """A ranking, best first, tied algorithms together, and its share of the resamples."""
 
     places: tuple[tuple[str, ...], ...]
     share: float
@@ -43,14 +40,14 @@ class RankingFrequency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bootstrap:
-    """Resampled mean losses and the rankings they make.
+    """Resampled mean losses and their rankings.
 
     Attributes
     ----------
     losses
         ``losses[resample, algorithm]``: mean over the instances.
     ranks
-        ``ranks[resample, algorithm]``: 1 is best, equal losses share the better place.
+        ``ranks[resample, algorithm]``: 1 is best, equal losses share the better rank.
     """
 
     algorithms: tuple[str, ...]
@@ -58,13 +55,13 @@ class Bootstrap:
     ranks: RankArray
 
     def interval(self, level: float = 0.95) -> FloatArray:
-        """``[bound, algorithm]``: the middle part of the mean losses, its lower and its upper end."""
+        """``[bound, algorithm]``: lower and upper end of the central interval of the mean losses."""
         level = as_number(level, "level", above=0, below=1)
         return np.quantile(self.losses, [(1 - level) / 2, (1 + level) / 2], axis=0)
 
     @property
     def places(self) -> FloatArray:
-        """``places[algorithm, place]``: share of the resamples in which an algorithm has that place."""
+        """``places[algorithm, place]``: share of the resamples in which an algorithm takes that place."""
         n = len(self.algorithms)
         return np.stack([np.bincount(column - 1, minlength=n) for column in self.ranks.T]) / len(self.ranks)
 
@@ -80,12 +77,12 @@ class Bootstrap:
         return shares
 
     def to_pandas(self) -> pd.DataFrame:
-        """Give the resamples in long form, with columns ``resample``, ``algorithm``, ``loss`` and ``rank``."""
+        """The resamples in long form, with columns ``resample``, ``algorithm``, ``loss`` and ``rank``."""
         axes = {"resample": np.arange(len(self.losses)), "algorithm": self.algorithms}
         return long_frame(axes, {"loss": self.losses, "rank": self.ranks})
 
     def rankings(self, top: int | None = None) -> list[RankingFrequency]:
-        """Rankings by how often they occur; with ``top`` only who holds the first places, and in which order."""
+        """Rankings by frequency; with ``top``, of the first places only."""
         ranks = self.ranks
         if top is not None:
             top = as_whole_number(top, "top", at_least=1)
@@ -114,12 +111,12 @@ def bootstrap_scores(
 ) -> Bootstrap:
     """Resample the studies of each algorithm on each instance with replacement, and average as scores do.
 
-    The instances stay as they are: what varies is what other repetitions on the same instances would have given.
+    The instances are fixed: the variation is that of other repetitions on the same instances.
 
     Parameters
     ----------
     losses
-        ``losses[algorithm, instance]``: the loss of each study; their numbers may differ.
+        ``losses[algorithm, instance]``: the loss of each study; numbers of studies may differ.
 
     Examples
     --------
@@ -139,7 +136,7 @@ def bootstrap_scores(
             by_size.setdefault(len(studies), []).append((place, studies))
     mean = np.zeros((len(algorithms), resamples))
     for size, cells in by_size.items():
-        block = max(_FEWEST_ROWS, _MOST_COUNTS // size)
+        block = max(_MIN_ROWS, _MAX_COUNTS // size)
         for start in range(0, resamples, block):
             part = mean[:, start : start + block]
             for first in range(0, len(cells), _CELLS):
@@ -152,12 +149,12 @@ def bootstrap_scores(
 def _add_means(rng: np.random.Generator, cells: Sequence[tuple[int, FloatArray]], totals: FloatArray) -> None:
     """Add means of resamples of each cell, an algorithm's studies on one instance, to the row of the algorithm.
 
-    Resamples are drawn once for all cells.  Each cell begins at another of them and goes round, so that no two use the
-    same one in the same column: a column is made of independent resamples.  The studies are shuffled first, so that
-    columns do not resemble each other if the order of the studies means something.
+    Resamples are drawn once for all cells.  Each cell starts at a different one and wraps around, so that no two use
+    the same one in the same column: a column consists of independent resamples.  The studies are shuffled first, in
+    case their order means something.
     """
     size, wanted = len(cells[0][1]), totals.shape[1]
-    rows = max(wanted, _FEWEST_ROWS)
+    rows = max(wanted, _MIN_ROWS)
     drawn = rng.integers(0, size, (rows, size))
     drawn += size * np.arange(rows)[:, None]
     counts = np.bincount(drawn.ravel(), minlength=rows * size).reshape(rows, size) / size

@@ -1,23 +1,20 @@
-"""Where a normalised mean and the rankings of the same data disagree, and what stands behind it."""
+"""Where scores or measures and the rankings of the same data disagree, and why."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from polarbear_plugins.display.text import spans
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.measures.bootstrap import Bootstrap
-from polarbear_plugins.measures.orders import Measure, MeasureOrders
+from polarbear_plugins.measures.orders import MeasureName, MeasureOrders
 from polarbear_plugins.measures.scores import Scores
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.posterior.relations import compare
 from polarbear_plugins.rankings.table import RankingTable
-
-if TYPE_CHECKING:
-    pass
 
 DisagreementKind: TypeAlias = Literal["reversed", "only the score is sure", "only the rankings are sure"]
 ContradictionKind: TypeAlias = Literal["reversed", "crossing", "open"]
@@ -26,22 +23,24 @@ _CONTRADICTIONS: tuple[ContradictionKind, ...] = ("reversed", "crossing", "open"
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A pair of algorithms about which score and rankings do not say the same at the end of the runs.
+    """A pair of algorithms on which score and rankings disagree at the end of the runs.
 
     Attributes
     ----------
     ahead, behind
-        Who has the better score and who the worse.
+        The algorithm with the better score, and the other.
     kind
-        ``reversed``: the rankings favour the other one.  Otherwise both favour the same one, but only one is sure.
+        ``reversed``: the rankings favour the other one.  Otherwise both favour the same one, but only one of the two is
+        sure.
     resampled
-        Share of the resamples of the studies in which the one ahead has the better score.
+        Share of the resamples of the studies in which ``ahead`` has the better score.
     ranked
-        Posterior probability that the one ahead has the higher rating.
+        Posterior probability that ``ahead`` has the higher rating.
     wins
-        Share of the comparisons in which the one ahead has the better value, ties counted half.
+        Share of the comparisons in which ``ahead`` has the better value, ties counted half.
     instance, share
-        Where the lead in the score mostly comes from, and which share of the lead: above 1 if others take some away.
+        The instance that contributes most to the lead in the score, and its share of it: above 1 if others reduce the
+        lead.
     """
 
     ahead: str
@@ -64,31 +63,31 @@ class Disagreement:
         if self.kind == "only the score is sure":
             return (
                 f"{lead}, but the rankings are not sure (probability {self.ranked:.2f}): it {wins} and gets "
-                f"{self._share} of its lead on {self.instance}. Other instances may turn it."
+                f"{self._share} of its lead on {self.instance}. Other instances may reverse it."
             )
         return (
-            f"{self.ahead} has the higher rating than {self.behind} with probability {self.ranked:.3f} and {wins}, but "
+            f"{self.ahead} has a higher rating than {self.behind} with probability {self.ranked:.3f} and {wins}, but "
             f"scores above it in only {self.resampled:.1%} of the resamples."
         )
 
     @property
     def _share(self) -> str:
-        return "all and more" if self.share > 1 else f"{self.share:.0%}"
+        return "more than all" if self.share > 1 else f"{self.share:.0%}"
 
 
 def find_disagreements(
     scores: Scores, bootstrap: Bootstrap, table: RankingTable, posterior: Posterior, alpha: float = 0.99
 ) -> list[Disagreement]:
-    """Compare what scores and rankings say of each pair at the end; the plainest contradictions come first.
+    """Pairs on which scores and rankings disagree at the end, the clearest contradictions first.
 
-    They answer different questions.  A score averages how far values are apart on these very instances, and its
-    bootstrap asks what other repetitions on them would give.  A rating counts who is better, and its posterior asks
-    about other instances of the same kind.
+    They answer different questions.  A score averages differences between values on these instances, and its bootstrap
+    is about other repetitions on them.  A rating counts wins, and its posterior is about other instances of the same
+    kind.
 
     Parameters
     ----------
     alpha
-        From which probability, and which share of the resamples, something counts as sure.
+        Probability, and share of the resamples, from which on something counts as sure.
     """
     names = scores.algorithms
     if set(names) != set(posterior.algorithms) or set(names) != set(table.algorithms):
@@ -114,7 +113,7 @@ def find_disagreements(
                 continue
             lead = losses[j] - losses[i]
             most = int(np.argmax(lead))
-            wins = _wins(table, column[i], column[j])
+            wins = _win_share(table, column[i], column[j])
             found.append(
                 Disagreement(
                     ahead, behind, kind, share, p, wins, scores.instances[most], float(lead[most] / lead.sum())
@@ -124,7 +123,7 @@ def find_disagreements(
     return sorted(found, key=lambda pair: (order.index(pair.kind), pair.ranked, -pair.resampled))
 
 
-def _wins(table: RankingTable, one: int, other: int) -> float:
+def _win_share(table: RankingTable, one: int, other: int) -> float:
     """Share of the rows, by their weights, in which one algorithm is better than another at the last timepoint."""
     mine, theirs = table.ranks[:, -1, one], table.ranks[:, -1, other]
     weights = table.weights * ((mine > 0) & (theirs > 0))
@@ -134,24 +133,24 @@ def _wins(table: RankingTable, one: int, other: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """A pair of algorithms that measures put into an order which rankings do not confirm.
+    """A pair of algorithms in an order by measures that rankings do not confirm.
 
     Attributes
     ----------
     measures
-        Which measures put ``ahead`` before ``behind``.
+        The measures that put ``ahead`` before ``behind``.
     kind
-        ``reversed``: the one behind is surely better at some timepoints, and the one ahead at none.  ``crossing``: each
-        is surely better at some, so a single order hides that the budget decides.  ``open``: neither surely is at any.
+        ``reversed``: ``behind`` is surely better at some timepoints, ``ahead`` at none.  ``crossing``: each is surely
+        better at some, so that the budget decides.  ``open``: neither is surely better at any.
     lost, won
-        Timepoints at which the one behind, or the one ahead, is surely better, as stretches in words.
+        Timepoints at which ``behind``, or ``ahead``, is surely better, as intervals in words.
     highest
-        Highest probability, over the timepoints, that the one ahead is better.
+        Highest probability, over the timepoints, that ``ahead`` is better.
     alpha
-        From which probability on something counts as sure.
+        Probability from which on something counts as sure.
     """
 
-    measures: tuple[Measure, ...]
+    measures: tuple[MeasureName, ...]
     ahead: str
     behind: str
     kind: ContradictionKind
@@ -162,23 +161,23 @@ class Contradiction:
 
     def __str__(self) -> str:
         verb = "puts" if len(self.measures) == 1 else "put"
-        start = f"{_listed(self.measures)} {verb} {self.ahead} before {self.behind}, but "
+        start = f"{_join_words(self.measures)} {verb} {self.ahead} before {self.behind}, but "
         if self.kind == "open":
             return (
                 f"{start}by rankings neither is surely better at any timepoint (P at most {self.highest:.2f} for "
-                f"{self.ahead}): other instances may turn it."
+                f"{self.ahead}): other instances may reverse it."
             )
-        lost = f"{self.behind} is better at {_listed(self.lost)} (P >= {self.alpha:g})"
+        lost = f"{self.behind} is better at {_join_words(self.lost)} (P >= {self.alpha:g})"
         if self.kind == "reversed":
             return f"{start}{lost}, and {self.ahead} surely at no timepoint (P at most {self.highest:.2f})."
-        return f"{start}{lost}, and {self.ahead} at {_listed(self.won)}: the budget decides, which one order hides."
+        return f"{start}{lost}, and {self.ahead} at {_join_words(self.won)}: the budget decides, which one order hides."
 
 
 def find_contradictions(orders: MeasureOrders, posterior: Posterior, alpha: float = 0.99) -> list[Contradiction]:
-    """Find the pairs that measures put into an order which the posterior of the rankings does not confirm.
+    """Pairs in an order by measures that the posterior of the rankings does not confirm, the clearest first.
 
     A pair is confirmed if the one ahead is better with probability ``alpha`` at some timepoints and the one behind at
-    none.  The plainest contradictions come first.
+    none.
     """
     places = orders.columns_in(posterior)
     better = compare(posterior).p_better[:, places][:, :, places]
@@ -198,5 +197,5 @@ def find_contradictions(orders: MeasureOrders, posterior: Posterior, alpha: floa
     return sorted(found, key=lambda pair: (_CONTRADICTIONS.index(pair.kind), -len(pair.measures)))
 
 
-def _listed(words: tuple[str, ...]) -> str:
+def _join_words(words: tuple[str, ...]) -> str:
     return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]

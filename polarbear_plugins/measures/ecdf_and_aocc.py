@@ -1,4 +1,4 @@
-"""Classical anytime measures, to compare with: ECDF, AOCC, fixed-budget and fixed-target tables, ERT and EAF."""
+"""Classical anytime measures: ECDF and AOCC."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def area_over_curve(trajectory: Trajectory, budget: float, lower: float = LOWER, upper: float = UPPER) -> float:
     """Area over the convergence curve (AOCC): 1 is best, 0 is worst.
 
-    Values are cut to ``lower`` and ``upper`` and scaled between them logarithmically; the area is the mean over the
-    time from 0 to ``budget``.  It needs values with a known optimum of 0.
+    Values are clipped to ``lower`` and ``upper`` and scaled logarithmically between them; the area is the mean over the
+    time from 0 to ``budget``.  Values need a known optimum of 0.
 
     >>> run = Trajectory(algorithm="a", instance="f", times=[0, 50], best=[1e2, 1e-8], horizon=100)
     >>> area_over_curve(run, 100)
@@ -39,13 +39,13 @@ def area_over_curve(trajectory: Trajectory, budget: float, lower: float = LOWER,
     inside = trajectory.times < budget
     ends = np.concatenate((trajectory.times[inside][1:], [budget]))
     durations = ends - trajectory.times[inside] if inside.any() else np.zeros(0)
-    return float(durations @ _scaled(trajectory, trajectory.best[inside], lower, upper) / budget)
+    return float(durations @ _log_progress(trajectory, trajectory.best[inside], lower, upper) / budget)
 
 
 def mean_area_over_curve(
     trajectories: Iterable[Trajectory], budget: float, lower: float = LOWER, upper: float = UPPER
 ) -> dict[str, tuple[float, int]]:
-    """Mean AOCC of each algorithm, and over how many runs, the best first; only runs watched until ``budget`` count."""
+    """Mean AOCC of each algorithm and its number of runs, the best first; only runs watched until ``budget`` count."""
     areas: dict[str, list[float]] = {}
     for trajectory in trajectories:
         if trajectory.horizon >= budget:
@@ -67,14 +67,14 @@ def ecdf(
     ----------
     targets
         By default infinitely many, evenly spread on the log scale between ``lower`` and ``upper``: then the share is
-        how far the best value has come between the bounds, and its mean over time is the AOCC.  It needs values with a
-        known optimum of 0.  :func:`log_targets` makes finitely many.
+        the progress of the best value between the bounds, and its mean over time is the AOCC.  Values need a known
+        optimum of 0.  :func:`log_targets` returns finitely many.
 
     Returns
     -------
     pandas.DataFrame
         A row for each timepoint, a column for each algorithm.  Only runs watched until the last timepoint count, so
-        that all timepoints are about the same runs; a warning tells how many are left out.
+        that all timepoints refer to the same runs; a warning says how many are left out.
 
     Examples
     --------
@@ -88,13 +88,13 @@ def ecdf(
     goals = None if targets is None else as_targets(targets)
     lower, upper = check_bounds(lower, upper, "ecdf")
     shares: dict[str, FloatArray] = {}
-    for name, runs in _most_watched_until(trajectories, float(grid[-1]), "ecdf").items():
+    for name, runs in _drop_unwatched(trajectories, float(grid[-1]), "ecdf").items():
         if goals is not None:
             shares[name] = attained(runs, grid, goals).mean(axis=1)
         else:
-            # Reached is reached, also by an incumbent whose value grows again.
+            # A target stays reached, although the value of an incumbent may increase again.
             best = [np.minimum.accumulate(sample_staircase(run, grid)) for run in runs]
-            each = [_scaled(run, values, lower, upper) for run, values in zip(runs, best, strict=True)]
+            each = [_log_progress(run, values, lower, upper) for run, values in zip(runs, best, strict=True)]
             shares[name] = np.mean(each, axis=0)
     return pd.DataFrame(shares, index=pd.Index(grid, name="time"))
 
@@ -107,9 +107,9 @@ def ecdf_area(
     Parameters
     ----------
     budget
-        Until when.  Only runs watched so long count; a warning tells how many are left out.
+        End of the area.  Only runs watched until then count; a warning says how many are left out.
     first
-        Take the area over the logarithm of time from here, as ECDFs are mostly drawn; by default over time itself
+        Start of the area over the logarithm of time, as ECDFs are usually drawn; by default the area is over time
         from 0, which with many targets is the AOCC.
 
     Examples
@@ -123,33 +123,33 @@ def ecdf_area(
     if not start < budget or (first is not None and start <= 0):
         raise InvalidInputError(f"ecdf_area: expected 0 < first < budget, got {start:g} and {budget:g}.")
     areas = {}
-    for name, runs in _most_watched_until(trajectories, budget, "ecdf_area").items():
+    for name, runs in _drop_unwatched(trajectories, budget, "ecdf_area").items():
         hits = np.clip([hitting_times(run, goals) for run in runs], start, budget)
         rest = budget - hits if first is None else np.log(budget / hits)
         areas[name] = float(np.mean(rest) / (budget if first is None else np.log(budget / start)))
     return areas
 
 
-def _scaled(trajectory: Trajectory, values: FloatArray, lower: float, upper: float) -> FloatArray:
-    """How far values have come on the log scale, 0 at ``upper`` and 1 at ``lower``."""
-    # Rounding may leave an optimum a little below 0, but not by more than what counts as reached.
+def _log_progress(trajectory: Trajectory, values: FloatArray, lower: float, upper: float) -> FloatArray:
+    """Progress of values on the log scale, 0 at ``upper`` and 1 at ``lower``."""
+    # Rounding may leave an optimum slightly below 0, but by no more than ``lower``.
     if values.size and values.min() < -lower:
         raise InvalidInputError(
-            f"{trajectory!r}: values below 0 have no place on a log scale between {lower:g} and {upper:g}. Subtract "
-            "the known optimum, or give targets for an ECDF; rankings need neither."
+            f"{trajectory!r}: values below 0 are not on a log scale between {lower:g} and {upper:g}. Subtract "
+            "the known optimum, or use an ECDF with targets; rankings need neither."
         )
     logs = np.log10(np.clip(values, lower, upper))
     return 1 - (logs - np.log10(lower)) / (np.log10(upper) - np.log10(lower))
 
 
-def _most_watched_until(trajectories: Iterable[Trajectory], budget: float, who: str) -> dict[str, list[Trajectory]]:
-    """Keep the runs of each algorithm that were watched until a time, and warn of those that were not."""
+def _drop_unwatched(trajectories: Iterable[Trajectory], budget: float, who: str) -> dict[str, list[Trajectory]]:
+    """Runs of each algorithm that were watched until a time; warns about the others."""
     groups = group_runs(trajectories, who)
     kept = watched_until(groups, budget, who)
-    given, left = sum(map(len, groups.values())), sum(map(len, kept.values()))
-    if left < given:
+    given, dropped = sum(map(len, groups.values())), sum(len(groups[name]) - len(kept[name]) for name in groups)
+    if dropped:
         warnings.warn(
-            f"{who}: {given - left} of {given} runs were not watched until {budget:g} and are left out.",
+            f"{who}: {dropped} of {given} runs were not watched until {budget:g} and are left out.",
             PolarBearWarning,
             stacklevel=3,
         )

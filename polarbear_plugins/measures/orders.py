@@ -1,4 +1,4 @@
-"""The orders that classical measures give, beside what rankings say over time, and where they disagree."""
+"""Orders of algorithms by classical measures, beside their ratings over time."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Measure: TypeAlias = Literal["AOCC", "ECDF area", "final median"]
+MeasureName: TypeAlias = Literal["AOCC", "ECDF area", "final median"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasureOrders:
-    """What classical measures make of runs on the same instances.  Made by :func:`order_by_measures`.
+    """Classical measures of runs on the same instances.  Returned by :func:`order_by_measures`.
 
     Attributes
     ----------
     algorithms
-        In the order of their names.
+        Sorted by name.
     instances
-        On which all algorithms have runs until ``budget``; only those count.
+        Those on which all algorithms have runs until ``budget``; only they count.
     runs, left_out
-        How many runs count, and how many do not.
+        Numbers of runs that count, and that do not.
     by_measure
         ``by_measure[measure][algorithm]``: ``AOCC`` and ``ECDF area`` are best at 1; the smaller the ``final median``,
         the better.
@@ -53,25 +53,25 @@ class MeasureOrders:
     budget: float
     lower: float
     upper: float
-    by_measure: Mapping[Measure, FloatArray]
+    by_measure: Mapping[MeasureName, FloatArray]
 
-    def losses(self, measure: Measure) -> FloatArray:
-        """Values of a measure with the sign such that smaller is better."""
+    def losses(self, measure: MeasureName) -> FloatArray:
+        """Values of a measure, negated where larger is better."""
         values = self.by_measure[measure]
         return values if measure == "final median" else -values
 
-    def order(self, measure: Measure) -> tuple[str, ...]:
-        """Algorithms by a measure, the best first; those that are equal by their names."""
+    def order(self, measure: MeasureName) -> tuple[str, ...]:
+        """Algorithms by a measure, the best first; ties by name."""
         return tuple(self.algorithms[k] for k in np.argsort(self.losses(measure), kind="stable"))
 
     def columns_in(self, posterior: Posterior) -> list[int]:
-        """Columns of the algorithms in a posterior of the same ones."""
+        """Columns of the algorithms in a posterior."""
         if set(self.algorithms) != set(posterior.algorithms):
             raise InvalidInputError("Measures and posterior are of different algorithms.")
         return [posterior.algorithms.index(name) for name in self.algorithms]
 
     def table(self, posterior: Posterior | None = None, timepoints: int = 4) -> pd.DataFrame:
-        """Tabulate the measures, and beside them the mean ratings at a few timepoints of a posterior."""
+        """Table of the measures, with the mean ratings of a posterior at a few timepoints."""
         import pandas as pd
 
         columns: dict[str, FloatArray] = {str(measure): values for measure, values in self.by_measure.items()}
@@ -84,7 +84,7 @@ class MeasureOrders:
         return frame.loc[list(self.order("AOCC"))]
 
     def to_pandas(self) -> pd.DataFrame:
-        """Give the measures in long form: ``measure``, ``algorithm``, ``value`` and ``rank``, of which 1 is best."""
+        """The measures in long form: ``measure``, ``algorithm``, ``value`` and ``rank``, where 1 is best."""
         losses = np.stack([self.losses(measure) for measure in self.by_measure])
         axes = {"measure": tuple(self.by_measure), "algorithm": self.algorithms}
         return long_frame(axes, {"value": np.stack(list(self.by_measure.values())), "rank": ranks_of(losses)})
@@ -106,16 +106,16 @@ def order_by_measures(
     """Order algorithms by AOCC, by the area under the ECDF, and by the median of the best values at the end.
 
     Means over different instances are not comparable, so only instances count on which every algorithm has a run
-    watched until ``budget``.  Each run counts alike, repeated or not.
+    watched until ``budget``.  All runs weigh the same, repeated or not.
 
     Parameters
     ----------
     budget
-        Until when the runs are looked at.
+        End of the runs.
     first
-        The area under the ECDF is over the logarithm of time from here; by default over time itself, from 0.
+        Start of the area under the ECDF over the logarithm of time; by default the area is over time from 0.
     targets
-        Of the ECDF; by default 51, evenly spread on the log scale between ``lower`` and ``upper``.
+        Targets of the ECDF; by default 51, evenly spread on the log scale between ``lower`` and ``upper``.
     lower, upper
         Bounds of the AOCC, which needs values with a known optimum of 0.
     """

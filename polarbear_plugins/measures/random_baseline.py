@@ -1,4 +1,4 @@
-"""What random search reaches: the scale of Bayesmark's scores, and how much random search an algorithm is worth."""
+"""What random search reaches: the scale of Bayesmark's scores, and random-search equivalents."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 
-# Bayesmark puts the best known value this many steps of floating point lower, so that nothing is divided by zero.
+# Bayesmark lowers the best known value by this many units in the last place, to avoid division by zero.
 _PADDING = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomBaseline:
-    """The scale of each instance and the course of random search on it, from evaluations of random search, pooled.
+    """The scale of each instance and the progress of random search on it, from pooled random evaluations.
 
     Attributes
     ----------
     clip
-        ``clip[instance]``: median of a single random evaluation.  It has the loss 1, and worse values count as it.
+        ``clip[instance]``: median of a single random evaluation.  It has the loss 1, and so have worse values.
     best
-        ``best[instance]``: a hair less than the best value that anybody found.  It has the loss 0.
+        ``best[instance]``: slightly below the best value found.  It has the loss 0.
     mean, median
         ``mean[iteration, instance]``: expected best value of random search, clipped, and its median, not clipped.
     doubtful
-        Instances on which random search is the best search, so that the scale means little.
+        Instances on which random search does best, so that the scale means little.
     pooled
         For each instance the losses of all random evaluations, from good to bad.
     """
@@ -47,7 +47,7 @@ class RandomBaseline:
 
     @property
     def limit(self) -> int:
-        """How many random evaluations there are on every instance; nothing is known of longer random searches."""
+        """Number of random evaluations on every instance; longer random searches cannot be assessed."""
         return min(len(losses) for losses in self.pooled)
 
     def expected_loss(self, evaluations: int) -> float:
@@ -59,15 +59,15 @@ class RandomBaseline:
             )
         if number not in self._known:
             self._known[number] = sum(
-                _weighted(_weights_of_smallest(len(curve), number), curve) for curve in self._curves
+                _weighted_sum(_weights_of_smallest(len(curve), number), curve) for curve in self._curves
             )
         return self._known[number]
 
     def equivalent(self, loss: float) -> int | None:
-        """Least number of random evaluations that are expected to reach a loss; ``None`` if all of them do not."""
+        """Smallest number of random evaluations expected to reach a loss; ``None`` if all together do not."""
         if not self.expected_loss(self.limit) <= loss:
             return None
-        low, high = 1, self.limit  # the expected loss never grows with the number of evaluations
+        low, high = 1, self.limit  # the expected loss never increases with the number of evaluations
         while low < high:
             middle = (low + high) // 2
             if self.expected_loss(middle) <= loss:
@@ -80,16 +80,16 @@ class RandomBaseline:
 def make_baseline(
     random: Mapping[str, FloatArray], best: Mapping[str, float], batches: Sequence[int]
 ) -> RandomBaseline:
-    """Make the baseline.
+    """Baseline from random evaluations.
 
     Parameters
     ----------
     random
-        For each instance all values of random search there, in any order; ``inf`` for evaluations that failed.
+        For each instance, all values of random search in any order; ``inf`` for failed evaluations.
     best
-        For each instance the best value that anybody found.
+        For each instance, the best value found by any algorithm.
     batches
-        How many evaluations were made after each iteration.
+        Number of evaluations made after each iteration.
     """
     evaluations = np.asarray(batches)
     weights = {n: np.zeros((len(evaluations), n)) for n in {len(values) for values in random.values()}}
@@ -125,7 +125,7 @@ def make_baseline(
         median=np.stack(medians, axis=1),
         doubtful=tuple(doubtful),
         pooled=tuple(pooled),
-        # The weights of sorted losses depend on their number alone: instances with equally many can be added up.
+        # The weights of sorted losses depend only on their number: sum the instances with equally many.
         _curves=tuple(np.sum([each for each in pooled if len(each) == n], axis=0) / len(pooled) for n in weights),
     )
 
@@ -136,30 +136,30 @@ def normalise(values: FloatArray, best: FloatArray | float, worst: FloatArray | 
     >>> normalise(np.array([2.0, 3.0, 4.0]), 2.0, 4.0)
     array([0. , 0.5, 1. ])
     """
-    # In the order of operations of Bayesmark: where the scale is a few steps of floating point, it shows.
-    with np.errstate(over="ignore", invalid="ignore"):  # a scale of next to nothing has no inverse
+    # The order of operations is Bayesmark's: it matters where the scale is a few units in the last place.
+    with np.errstate(over="ignore", invalid="ignore"):  # the inverse of a tiny scale overflows
         losses: FloatArray = np.true_divide(1.0, np.subtract(worst, best)) * (values - best)
     return losses
 
 
 def smallest_of(values: FloatArray, number: int) -> float:
-    """Mean of the smallest of some of the values, drawn without replacement: unbiased for independent draws.
+    """Mean of the smallest of ``number`` values drawn without replacement: unbiased for independent draws.
 
     >>> smallest_of(np.array([3.0, 1.0, 2.0]), 2)  # of 1 2, 1 3, 2 3
     1.3333333333333333
     """
-    return _weighted(_weights_of_smallest(len(values), number), np.sort(values))
+    return _weighted_sum(_weights_of_smallest(len(values), number), np.sort(values))
 
 
 def _weights_of_smallest(n: int, number: int) -> FloatArray:
-    """Probability of each of n sorted values to be the smallest of a number of them, as far as it matters."""
-    # The i-th weighs C(n - i - 1, number - 1) / C(n, number); each follows from the one before. They fall at least as
-    # fast as exp(-i (number - 1) / (n - 1)), and soon to numbers that are as slow as they are small.
+    """Probability of each of n sorted values to be the smallest of ``number`` drawn, without negligible ones."""
+    # The i-th weight is C(n - i - 1, number - 1) / C(n, number), computed from the previous one. Weights fall at least
+    # as fast as exp(-i (number - 1) / (n - 1)), and soon to subnormal numbers, which are slow.
     last = n if number == 1 else min(n, 2 + math.ceil(100 * (n - 1) / (number - 1)))
     left = np.arange(n - 1, n - last, -1, dtype=np.float64)
     ratios = np.maximum(left - number + 1, 0.0) / left
     return number / n * np.concatenate(([1.0], np.cumprod(ratios)))
 
 
-def _weighted(weights: FloatArray, ordered: FloatArray) -> float:
+def _weighted_sum(weights: FloatArray, ordered: FloatArray) -> float:
     return float((weights * ordered[: len(weights)]).sum())

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-#: For each algorithm and instance an array ``[study, iteration, suggestion]``.
-Cells: TypeAlias = Mapping[tuple[str, str], FloatArray]
+#: For each algorithm and instance, an array whose first axes are ``[study, iteration]``.
+StudyArrays: TypeAlias = Mapping[tuple[str, str], FloatArray]
 
 
 def incumbents(visible: FloatArray, scored: FloatArray) -> FloatArray:
-    """Values of what each study would return after each iteration, chosen by the visible values.
+    """Scored values of what each study would return after each iteration, chosen by the visible values.
 
-    As Bayesmark chooses: the first of the best suggestions of an iteration, the last of equally good iterations.
+    Ties as in Bayesmark: the first of the best suggestions of an iteration, the last of equally good iterations.
 
     Parameters
     ----------
@@ -50,56 +50,56 @@ def incumbents(visible: FloatArray, scored: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Studies:
-    """All evaluations of several algorithms on the same instances; the numbers of studies may differ.
+    """All evaluations of several algorithms on the same instances; numbers of studies may differ.
 
     Parameters
     ----------
     visible
-        ``visible[algorithm, instance][study, iteration, suggestion]``: what the algorithm was told, minimised; ``inf``
-        for an evaluation that failed.
+        ``visible[algorithm, instance][study, iteration, suggestion]``: the values that the algorithm saw, minimised;
+        ``inf`` for a failed evaluation.
     scored
-        What it is scored by, in the same shape; by default what it was told.
+        The values that it is scored by, in the same shape; by default the visible ones.
     random
-        Which algorithms are random search.
+        The algorithms that are random search.
     """
 
-    visible: Cells
-    scored: Cells
+    visible: StudyArrays
+    scored: StudyArrays
     random: tuple[str, ...]
     algorithms: tuple[str, ...]
     instances: tuple[str, ...]
 
-    def __init__(self, *, visible: Cells, random: Sequence[str], scored: Cells | None = None) -> None:
-        told = {_as_key(key): _as_cell(values, key) for key, values in visible.items()}
-        if not told:
+    def __init__(self, *, visible: StudyArrays, random: Sequence[str], scored: StudyArrays | None = None) -> None:
+        seen = {_as_key(key): _as_cell(values, key) for key, values in visible.items()}
+        if not seen:
             raise InvalidInputError("visible: expected the values of at least one study, got none.")
-        judged = told if scored is None else {_as_key(key): _as_cell(values, key) for key, values in scored.items()}
-        if told.keys() != judged.keys():
+        scores = seen if scored is None else {_as_key(key): _as_cell(values, key) for key, values in scored.items()}
+        if seen.keys() != scores.keys():
             raise InvalidInputError("visible and scored: expected the same algorithms and instances in both.")
-        first = next(iter(told))
-        for key, values in told.items():
-            if values.shape != judged[key].shape:
+        first = next(iter(seen))
+        for key, values in seen.items():
+            if values.shape != scores[key].shape:
                 raise InvalidInputError(
-                    f"{' on '.join(key)}: visible has the shape {values.shape}, scored {judged[key].shape}."
+                    f"{' on '.join(key)}: visible has the shape {values.shape}, scored {scores[key].shape}."
                 )
-            if values.shape[1:] != told[first].shape[1:]:
+            if values.shape[1:] != seen[first].shape[1:]:
                 raise InvalidInputError(
-                    f"{' on '.join(key)}: expected {told[first].shape[1]} iterations of {told[first].shape[2]} "
+                    f"{' on '.join(key)}: expected {seen[first].shape[1]} iterations of {seen[first].shape[2]} "
                     f"suggestions, as of {' on '.join(first)}, got {values.shape[1]} of {values.shape[2]}."
                 )
         for field, value in (
-            ("visible", told),
-            ("scored", judged),
+            ("visible", seen),
+            ("scored", scores),
             ("random", tuple(random)),
-            ("algorithms", tuple(sorted({algorithm for algorithm, _ in told}))),
-            ("instances", tuple(sorted({instance for _, instance in told}))),
+            ("algorithms", tuple(sorted({algorithm for algorithm, _ in seen}))),
+            ("instances", tuple(sorted({instance for _, instance in seen}))),
         ):
             object.__setattr__(self, field, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """Scores of algorithms; made by :func:`score_studies`.  All are losses: smaller is better.
+    """Scores of algorithms, as losses: smaller is better.  Returned by :func:`score_studies`.
 
     Attributes
     ----------
@@ -112,19 +112,19 @@ class Scores:
         ``mean[iteration, algorithm]``: mean over the instances, and half the width of its 95 % interval by Student's
         t over them.
     normed_mean
-        ``mean``, divided by what random search is expected to have at that iteration.
+        ``mean`` divided by the expected loss of random search at that iteration.
     by_visible
-        Whether algorithms are scored by what they were told, not by another value.
+        Whether algorithms are scored by the visible values, not by others.
     median
-        ``median[iteration, algorithm]``: of medians over the studies, on a scale on which the median of random search
-        is 1 at every iteration, the median over the instances.
+        ``median[iteration, algorithm]``: median over the instances of medians over the studies, on a scale on which the
+        median of random search is 1 at every iteration.
     """
 
     algorithms: tuple[str, ...]
     instances: tuple[str, ...]
     baseline: RandomBaseline
     by_visible: bool
-    losses: Cells
+    losses: StudyArrays
     by_instance: FloatArray
     mean: FloatArray
     error: FloatArray
@@ -138,18 +138,19 @@ class Scores:
 
     @property
     def leaderboard_median(self) -> FloatArray:
-        """The same with the median over all studies of all instances in place of the mean; instances weigh alike."""
+        """The same with the median over all studies of all instances instead of the mean; instances weigh the same."""
         return np.array([100.0 * (1.0 - self._median_loss(algorithm)) for algorithm in self.algorithms])
 
     @property
     def equivalents(self) -> tuple[int | None, ...]:
-        """How many random evaluations are expected to score as well; ``None`` for more than there are to pool.
+        """Number of random evaluations expected to score as well; ``None`` for more than there are to pool.
 
-        Only for scores by what algorithms were told: the least value of random search is not what it would return if
-        it chooses by another value.
+        Only for scores by visible values: random search that chooses by another value does not return its best one.
         """
         if not self.by_visible:
-            raise InvalidInputError("Random-search equivalents are of scores by the visible values; these are others.")
+            raise InvalidInputError(
+                "Random-search equivalents need scores by the visible values; these scores are by other values."
+            )
         return tuple(self.baseline.equivalent(float(loss)) for loss in self.mean[-1])
 
     @property
@@ -158,7 +159,7 @@ class Scores:
         return tuple(None if m is None else m / self.baseline.evaluations for m in self.equivalents)
 
     def summary(self) -> pd.DataFrame:
-        """Tabulate the scores after the last iteration, the best first: a row for each algorithm."""
+        """Table of the scores after the last iteration, the best first: a row for each algorithm."""
         import pandas as pd
 
         columns = {
@@ -173,7 +174,7 @@ class Scores:
         return frame.iloc[np.argsort(-self.leaderboard, kind="stable")]
 
     def to_pandas(self) -> pd.DataFrame:
-        """Give the loss of every study after every iteration in long form.
+        """The loss of every study after every iteration in long form.
 
         Columns: ``algorithm``, ``instance``, ``study``, ``iteration`` (the first is 1) and ``loss``.
         """
@@ -196,7 +197,7 @@ class Scores:
         return f"<p>{text(what)}</p>{summary_table(self.summary(), 'After the last iteration')}"
 
     def bootstrap(self, resamples: int = 10_000, seed: int = 0) -> Bootstrap:
-        """Resample the studies; the instances, and the scale of each, stay as they are."""
+        """Resample the studies; the instances and their scales are fixed."""
         final = {key: losses[:, -1] for key, losses in self.losses.items()}
         return bootstrap_scores(final, self.algorithms, self.instances, resamples, seed)
 
@@ -206,7 +207,7 @@ class Scores:
         weights = np.concatenate([np.full(len(final), 1.0 / len(final)) for final in finals]) / len(finals)
         order = np.argsort(losses, kind="stable")
         share = np.cumsum(weights[order])
-        # Half of the weight may end exactly at a study: then the median lies between it and the next one.
+        # If half of the weight ends exactly at a study, the median lies between it and the next one.
         low, high = np.searchsorted(share, [0.5 - 1e-9, 0.5 + 1e-9])
         return float(losses[order[[low, min(high, losses.size - 1)]]].mean())
 
@@ -227,7 +228,7 @@ def score_studies(studies: Studies) -> Scores:
     array([94.8, 95.3])
     """
     _check_complete(studies)
-    baseline = _baseline(studies)
+    baseline = _random_baseline(studies)
     losses: dict[tuple[str, str], FloatArray] = {}
     shape = (baseline.mean.shape[0], len(studies.algorithms), len(studies.instances))
     by_instance, medians = np.empty(shape), np.empty(shape)
@@ -240,7 +241,7 @@ def score_studies(studies: Studies) -> Scores:
             by_instance[:, row, place] = losses[key].mean(axis=0)
             medians[:, row, place] = normalise(_lower_median(values), best, baseline.median[:, place])
     mean = by_instance.mean(axis=-1)
-    error = _error_of_mean(by_instance)
+    error = _half_interval(by_instance)
     random = normalise(baseline.mean, baseline.best, baseline.clip).mean(axis=1)
     return Scores(
         algorithms=studies.algorithms,
@@ -256,7 +257,7 @@ def score_studies(studies: Studies) -> Scores:
     )
 
 
-def _baseline(studies: Studies) -> RandomBaseline:
+def _random_baseline(studies: Studies) -> RandomBaseline:
     _, iterations, suggestions = next(iter(studies.scored.values())).shape
     random = {
         instance: np.concatenate([studies.scored[name, instance].ravel() for name in studies.random])
@@ -293,11 +294,11 @@ def _check_complete(studies: Studies) -> None:
 
 
 def _lower_median(values: FloatArray) -> FloatArray:
-    """Median along the first axis that is a value itself, the lower one of two."""
+    """Lower median along the first axis, which is always one of the values."""
     return np.quantile(values, 0.5, axis=0, method="inverted_cdf")
 
 
-def _error_of_mean(values: FloatArray) -> FloatArray:
+def _half_interval(values: FloatArray) -> FloatArray:
     from scipy.special import stdtrit
 
     n = values.shape[-1]
@@ -317,9 +318,8 @@ def _as_cell(values: FloatArray, key: tuple[str, str]) -> FloatArray:
     array = as_array(values, who)
     if array.ndim != 3 or not array.size:
         raise InvalidInputError(
-            f"{who}: expected an array [study, iteration, suggestion] with something in it, got the shape "
-            f"{array.shape}."
+            f"{who}: expected a non-empty array [study, iteration, suggestion], got the shape {array.shape}."
         )
     if np.isnan(array).any():
-        raise InvalidInputError(f"{who}: a value is nan; an evaluation that failed is inf.")
+        raise InvalidInputError(f"{who}: a value is nan. Use inf for failed evaluations.")
     return array

@@ -1,4 +1,4 @@
-"""What was reached with a given budget, and how long it took to reach a given target."""
+"""Fixed-budget and fixed-target tables, and expected running times."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def fixed_budget(trajectories: Iterable[Trajectory], budgets: ArrayLike) -> pd.DataFrame:
-    """Tabulate the best values at each of several budgets.
+    """Table of the best values at several budgets.
 
     Returns
     -------
     pandas.DataFrame
-        For each algorithm and budget: over how many ``runs``, then mean, standard deviation, geometric mean, min,
-        median and max.  Only runs watched until the budget count; without any, all is ``nan``.  A run that has nothing
-        yet has the value ``inf``.
+        For each algorithm and budget: number of ``runs``, mean, standard deviation, geometric mean, min, median and
+        max.  Only runs watched until the budget count; without any, all are ``nan``.  A run without a value so far
+        counts as ``inf``.
 
     Examples
     --------
@@ -49,26 +49,26 @@ def fixed_budget(trajectories: Iterable[Trajectory], budgets: ArrayLike) -> pd.D
 
 
 def fixed_target(trajectories: Iterable[Trajectory], targets: ArrayLike, budget: float | None = None) -> pd.DataFrame:
-    """Tabulate the times until each of several targets is reached.
+    """Table of the times until several targets are reached.
 
     Parameters
     ----------
     targets
-        A target is reached by a value at most as large.
+        A value at most as large reaches a target.
     budget
-        Later successes do not count, nor does later time; by default everything does that was watched.
+        Later successes and later time do not count; by default all watched time does.
 
     Returns
     -------
     pandas.DataFrame
-        For each algorithm and target, the easiest first: how many ``runs``, how many ``successes`` among them, their
-        share, the expected running time ``ert``, and min, median and max of the time, which is ``inf`` for a run that
-        did not reach the target.  All runs count, as long as each was watched.
+        For each algorithm and target, the easiest first: number of ``runs`` and of ``successes``, their ratio, the
+        expected running time ``ert``, and min, median and max of the time, which is ``inf`` for a run that did not
+        reach the target.  All runs count, as far as they were watched.
 
     Notes
     -----
-    The expected running time is all time spent, by failures as long as they were watched, over the number of successes:
-    what restarts would need on average until the first success.  Without any success it is ``inf``.
+    The expected running time is all time spent, by failures as far as they were watched, divided by the number of
+    successes: what restarts need on average until the first success.  Without any success it is ``inf``.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def fixed_target(trajectories: Iterable[Trajectory], targets: ArrayLike, budget:
 def expected_running_time(
     trajectories: Iterable[Trajectory], target: float, budget: float | None = None
 ) -> dict[str, float]:
-    """Give the expected running time (ERT) of each algorithm until a target; see :func:`fixed_target`.
+    """Expected running time (ERT) of each algorithm until a target; see :func:`fixed_target`.
 
     >>> run = Trajectory(algorithm="a", instance="f", times=[1, 4], best=[8, 2], horizon=9)
     >>> expected_running_time([run], 2), expected_running_time([run], 1)
@@ -122,8 +122,8 @@ def _expected_time(times: FloatArray, spent: FloatArray) -> float:
 
 
 def _describe(values: FloatArray) -> dict[str, float]:
-    """Describe the values of the runs that were watched so long."""
-    known = np.sort(values[~np.isnan(values)])  # sorted, so that the order of runs cannot matter
+    """Statistics of the values of the runs that were watched (not nan)."""
+    known = np.sort(values[~np.isnan(values)])  # sorted, so that the order of runs does not matter
     if not known.size:
         return {"runs": 0} | dict.fromkeys(("mean", "std", "geometric_mean", "min", "median", "max"), math.nan)
     with np.errstate(divide="ignore", invalid="ignore"):  # inf - inf, and the logarithm of 0

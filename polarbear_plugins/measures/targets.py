@@ -1,4 +1,4 @@
-"""Runs and targets: how classical measures of anytime performance look at trajectories."""
+"""Targets and bounds of classical anytime measures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def log_targets(lower: float = LOWER, upper: float = UPPER, count: int = 51) -> 
 
 
 def as_targets(targets: ArrayLike) -> FloatArray:
-    """Check targets: at least one, finite, distinct.  They are sorted, the easiest first."""
+    """Check targets: at least one, finite, distinct; returned with the easiest first."""
     goals = as_vector(targets, "targets")
     if not goals.size or not np.isfinite(goals).all() or np.unique(goals).size < goals.size:
         raise InvalidInputError(f"targets: expected distinct finite numbers, at least one, got {short(targets)}.")
@@ -32,7 +32,7 @@ def as_targets(targets: ArrayLike) -> FloatArray:
 
 
 def check_bounds(lower: float, upper: float, who: str) -> tuple[float, float]:
-    """Refuse bounds between which there is no log scale."""
+    """Check the bounds of a log scale."""
     lower, upper = as_number(lower, f"{who}: lower"), as_number(upper, f"{who}: upper")
     if not 0 < lower < upper:
         raise InvalidInputError(f"{who}: expected 0 < lower < upper, got {lower:g} and {upper:g}.")

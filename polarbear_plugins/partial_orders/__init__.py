@@ -1,7 +1,7 @@
 """Partial orders of optimizers, one for each test function, from several criteria; and their depth.
 
 On a test function, one optimizer is better than another if it is better in at least one criterion and worse in none.
-Criteria that contradict each other make the two incomparable.
+If criteria contradict each other, the two are incomparable.
 """
 
 from polarbear_plugins.partial_orders.criteria import (

@@ -1,7 +1,7 @@
-"""Many relations on the same items at once, as bits in words of 64.
+"""Many relations on the same items as bits in 64-bit words.
 
-An array ``[word, column]`` holds a relation in each column: the rows of its matrix one after the other, as many in a
-word as fit, bit j of row i being the edge from i to j.  Every operation is then a few operations on whole arrays.
+An array ``[word, column]`` holds a relation in each column: the rows of its matrix one after the other, as many per
+word as fit; bit j of row i is the edge from i to j.  Every operation is a few operations on whole arrays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def any_bit(words: Words) -> Flags:
 
 
 class BitRelations:
-    """How relations on a number of items lie in words.
+    """Layout of relations on a number of items in words.
 
     >>> bits = BitRelations(3)
     >>> chain = bits.pack(np.array([[[0, 1, 0], [0, 0, 1], [0, 0, 0]]], dtype=bool))
@@ -66,12 +66,12 @@ class BitRelations:
         for b in range(self.items):
             np.right_shift(first, np.uint64(b), out=work)
             work &= self._column
-            work *= self.row(second, b)  # a copy of the row wherever the column has a bit: rows do not overlap
+            work *= self.row(second, b)  # copies the row wherever the column has a bit; rows do not overlap
             result |= work
         return result
 
     def first_edge(self, edges: Words) -> tuple[Words, Places, Places]:
-        """One edge of each column, none of which is empty: as a relation, and from where to where it goes."""
+        """One edge of each column, none of which is empty: as a relation, and its two items."""
         word = np.full(edges.shape[1], self.words - 1)
         bits = edges[-1]
         for place in range(self.words - 2, -1, -1):
@@ -85,7 +85,7 @@ class BitRelations:
         return single, word * self.rows_in_word + position // self.items, position % self.items
 
     def close(self, relation: Words, i: Places, j: Places) -> Words:
-        """Add the edge from i to j, and what follows from it, to reflexive and transitive relations."""
+        """Add the edge from i to j to reflexive transitive relations, and close them."""
         place, slot = np.divmod(j, self.rows_in_word)
         below = relation[place, np.arange(i.size)] >> (slot * self.items).astype(np.uint64)
         below &= self._row

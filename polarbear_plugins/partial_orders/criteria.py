@@ -1,4 +1,4 @@
-"""Criteria from which partial orders are made: from trajectories, or from a table with a row for each optimizer."""
+"""Criteria for partial orders, from trajectories or from a table with a row for each optimizer."""
 
 from __future__ import annotations
 
@@ -27,9 +27,6 @@ from polarbear_plugins.trajectories.trajectory import Trajectory, hitting_times,
 if TYPE_CHECKING:
     import pandas as pd
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 SuiteIndifference: TypeAlias = Literal["refuse", "incomparable", "leave-out"]
 Statistic: TypeAlias = Literal["median", "mean"]
@@ -40,12 +37,12 @@ def best_at_timepoints(
 ) -> dict[str, pd.DataFrame]:
     """Criteria of each instance: the best value at several timepoints.
 
-    A run that has nothing yet counts as ``inf``, one that was not watched so far as missing (``nan``).
+    A run without a value so far counts as ``inf``, one that was not watched that far as missing (``nan``).
 
     Parameters
     ----------
     statistic
-        What is taken of repeated runs; it is missing if it is for one of them.
+        Statistic of repeated runs; missing if one of them is.
 
     Returns
     -------
@@ -74,8 +71,8 @@ def time_to_targets(
 ) -> dict[str, pd.DataFrame]:
     """Criteria of each instance: the time until the best value is at most each of several targets.
 
-    A target that was not reached counts as ``inf``; but as missing (``nan``) if the run was watched for less time than
-    another on that instance, because nobody knows.  See :func:`best_at_timepoints`.
+    A target that was not reached counts as ``inf``; but as missing (``nan``) if another run on the instance was watched
+    longer, since it might have been reached.  See :func:`best_at_timepoints`.
 
     Examples
     --------
@@ -112,11 +109,11 @@ def split_criteria(
     Parameters
     ----------
     function, optimizer
-        Names of the columns that say which function and optimizer a row is about.
+        Names of the columns with the function and the optimizer.
     criteria
-        Columns of the criteria; by default all others that have a name.
+        Columns of the criteria; by default all others with a name.
     who
-        What to call the table in messages.
+        Name of the table in messages.
     """
     columns = [str(column) for column in frame.columns]
     frame = frame.set_axis(columns, axis=1)
@@ -130,7 +127,7 @@ def split_criteria(
             there = ", ".join(name[:60] for name in columns[:20]) or "none"
             raise SourceError(f"{who} has no column {name!r}. It has {there}.")
     if not chosen:
-        raise SourceError(f"{who} has no column of criteria beside {function!r} and {optimizer!r}.")
+        raise SourceError(f"{who} has no column of criteria besides {function!r} and {optimizer!r}.")
     if not len(frame):
         raise SourceError(f"{who} has no rows. Expected a row for each test function and optimizer.")
     everyone = list(dict.fromkeys(frame[optimizer]))
@@ -166,15 +163,15 @@ def read_criteria(
     separator
         Between columns; by default a comma, or a tab in files that end with .tsv.
     decimal
-        What separates the digits of fractions.
+        Decimal separator.
     """
     path = Path(path)
     mark = separator or ("\t" if path.suffix.lower() == ".tsv" else ",")
     header = text_table_header(path, mark)
     if len(header) == 1 and ";" in header[0]:
         raise SourceError(
-            f"{path.name}: the columns seem to be separated by semicolons. Say so with separator=';' "
-            "(--separator ';'), and decimal=',' (--decimal ',') if fractions have commas."
+            f"{path.name}: the columns seem to be separated by semicolons. Use separator=';' "
+            "(--separator ';'), and decimal=',' (--decimal ',') if decimals have commas."
         )
     names = [name for name in (function, optimizer) if name in header]
     frame = read_text_table(path, mark, names=names, numbers=set(header) - set(names), decimal=decimal)
@@ -184,9 +181,9 @@ def read_criteria(
         if column.ndim == 1 and column.dtype.kind not in "iuf":
             for row, cell in zip(column.index, column, strict=True):
                 if not _is_number(cell):
-                    # Lines are not counted: a name in quotes may fill several.
+                    # Not the line: a quoted name may span several.
                     raise SourceError(
-                        f"{path.name}, row {int(row) + 1} below the names: expected a number as {short(name)}, "
+                        f"{path.name}, row {int(row) + 1} below the header: expected a number in {short(name)}, "
                         f"got {short(cell)}."
                     )
     return frames
@@ -226,10 +223,10 @@ def orders_of_functions(
 
 
 def _is_number(cell: object) -> bool:
-    """Whether it is one, also as text: beside a word in its column a number stays text."""
+    """Whether a cell is a number, also as text: a word in the same column keeps numbers as text."""
     try:
         return isinstance(cell, int | float | str) and isinstance(float(cell), float)
-    except (OverflowError, ValueError):  # a whole number that no float holds, a word
+    except (OverflowError, ValueError):  # an integer too large for a float, or a word
         return False
 
 

@@ -1,4 +1,4 @@
-"""How central each test function of a suite is: the depth of its partial order among all of them, and what follows."""
+"""How central each test function of a suite is: the depth of its partial order among all of them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ from polarbear_plugins.display.html import summary_table, text
 from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.partial_orders.order import PartialOrder
 from polarbear_plugins.partial_orders.sums import estimate_candidates, sample_sums, sum_over_sets, tail_weights
-from polarbear_plugins.partial_orders.witness import Orders
-
-if TYPE_CHECKING:
-    import pandas as pd
+from polarbear_plugins.partial_orders.witness import PackedOrders
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,11 +32,11 @@ class CommonStructure:
     Attributes
     ----------
     edges
-        Pairs (better, worse) in all of them.
+        Pairs (better, worse) in all orders.
     non_edges
-        Pairs (one, other) such that the one is better than the other in none of them.
+        Pairs (one, other) such that the one is better than the other in no order.
     functions
-        Whose orders they are.
+        Test functions of the orders.
     """
 
     functions: tuple[str, ...]
@@ -49,12 +46,12 @@ class CommonStructure:
 
 @dataclass(frozen=True, slots=True)
 class SuiteDepth:
-    """Depths of the partial orders of a suite.  Made by :func:`measure_depth`.
+    """Depths of the partial orders of a suite.  Returned by :func:`measure_depth`.
 
     Attributes
     ----------
     functions
-        Names of the test functions; of the orders asked for if others were.
+        Names of the test functions, or of the orders given as ``of``.
     orders
         Their partial orders.
     depths
@@ -62,9 +59,9 @@ class SuiteDepth:
     errors
         Standard error of each depth; 0 if no sets were sampled.
     bound
-        No depth is off by more than this because of sets that are too large to matter.
+        Bound on the error of each depth from large sets that were left out.
     tested, generic
-        How many sets were looked at, and how many of them are union-free generic, by their size.
+        Number of sets tested, and of union-free generic ones among them, by size.
     """
 
     functions: tuple[str, ...]
@@ -76,7 +73,7 @@ class SuiteDepth:
     generic: Mapping[int, int] = field(default_factory=dict)
 
     def ranking(self) -> list[str]:
-        """Test functions from the most central to the most outlying one; in the order given where depths are equal."""
+        """Test functions from the most central to the most outlying; ties in the given order."""
         return [self.functions[place] for place in np.argsort(-self.depths.round(12), kind="stable")]
 
     def central(self) -> list[str]:
@@ -88,7 +85,7 @@ class SuiteDepth:
         return self._extreme(self.depths.min())
 
     def common(self, deepest: int) -> CommonStructure:
-        """Find what the orders of so many deepest test functions have in common."""
+        """What the orders of the ``deepest`` most central test functions have in common."""
         count = as_whole_number(deepest, "deepest", at_least=1)
         if count > len(self.functions):
             raise InvalidInputError(f"deepest: there are only {len(self.functions)} orders, got {count}.")
@@ -108,10 +105,10 @@ class SuiteDepth:
         return self.orders[self.functions.index(function)]
 
     def dispersion(self) -> dict[str, float]:
-        """How the depths spread: a measure of the diversity of the suite for these optimizers.
+        """Spread of the depths: a measure of the diversity of the suite for these optimizers.
 
         Depths that are all low and close to each other mean that no order is well supported by the others.
-        Compare suites only for the same optimizers and about as many test functions: both change what is possible.
+        Compare suites only for the same optimizers and similar numbers of test functions: both limit the depths.
         """
         return {
             "minimum": float(self.depths.min()),
@@ -140,7 +137,7 @@ class SuiteDepth:
         return frame.loc[self.ranking()]
 
     def to_pandas(self) -> pd.DataFrame:
-        """Give depths and orders as a table in long form: a row for each test function and ordered pair.
+        """Depths and orders in long form: a row for each test function and ordered pair.
 
         Columns: ``function``, ``optimizer``, ``other``, ``better`` (whether the optimizer is), and the ``depth`` of the
         function with its ``error``.
@@ -158,7 +155,7 @@ class SuiteDepth:
         return f"<p>{text(what)}</p>{summary_table(self.summary(), 'The most central first')}"
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """JSON-ready dict."""
         return {
             "optimizers": list(self.orders[0].optimizers),
             "functions": [
@@ -189,25 +186,24 @@ def measure_depth(
 ) -> SuiteDepth:
     """Union-free generic depth: the weighted share of union-free generic sets of observed orders around an order.
 
-    A set of orders is around an order that has all the edges that they have in common, and no edge that none of them
-    has.  It is union-free generic if some order lies within it, but within no part of it.  A set weighs the product of
-    the relative frequencies of its members.  Without any such set all depths are 0.
+    A set of orders is around an order that has every edge common to the set, and no edge that none of them has.  It is
+    union-free generic if it is around some order that no proper subset is around.  A set weighs the product of the
+    relative frequencies of its members.  Without any such set all depths are 0.
 
     Parameters
     ----------
     orders
-        The observed orders, with the names of their test functions if it is a mapping; two or more, of the same
-        optimizers.
+        The observed orders, two or more of the same optimizers; a mapping names their test functions.
     of
-        Other orders, of the same optimizers, whose depth is wanted instead.
+        Other orders of the same optimizers whose depth to compute instead.
     tolerance
-        Sets so large that all of them together could change no depth by more than this are not looked at.
+        Large sets that together change no depth by more than this are left out.
     samples
-        Draw so many of the larger sets instead of looking at all; the result has standard errors.
+        Number of larger sets to draw instead of testing all; the result then has standard errors.
     seed
-        Of the draws.
+        Seed of the draws.
     most_sets
-        Refuse to begin if about more sets than this would have to be looked at; a million takes seconds.
+        Refuse to start if an estimate exceeds this number of sets; a million takes seconds.
 
     Examples
     --------
@@ -217,11 +213,11 @@ def measure_depth(
     >>> found.central(), found.depths
     (['f2', 'f4'], array([0.6, 1. , 0.6, 1. ]))
     """
-    names, observed = _named(orders, "orders")
+    names, observed = _names_and_orders(orders, "orders")
     if len(observed) < 2:
         raise InvalidInputError("Depth compares the orders of several test functions, got one. Add others.")
     optimizers = observed[0].optimizers
-    wanted_names, wanted = (names, observed) if of is None else _named(of, "of", optimizers)
+    wanted_names, wanted = (names, observed) if of is None else _names_and_orders(of, "of", optimizers)
     tolerance = as_number(tolerance, "tolerance", at_least=0, below=1)
     most_sets = as_whole_number(most_sets, "most_sets", at_least=1)
     # Orders with few edges first: then the witness of a set more often leads to one of the next larger set.
@@ -229,12 +225,12 @@ def measure_depth(
     for order in sorted(observed, key=lambda order: order.better.sum()):
         counts[order.better.tobytes()] = counts.get(order.better.tobytes(), 0) + 1
     shape = len(optimizers), len(optimizers)
-    distinct = Orders(np.array([np.frombuffer(key, dtype=np.bool_).reshape(shape) for key in counts]))
+    distinct = PackedOrders(np.array([np.frombuffer(key, dtype=np.bool_).reshape(shape) for key in counts]))
     weights = np.array(list(counts.values())) / len(observed)
     asked, place = np.unique([order.better for order in wanted], axis=0, return_inverse=True)
-    queries, place = Orders(asked), place.reshape(-1)  # numpy 2.0 gives it more dimensions
-    # Orders that are no union-free generic pair are together in no larger set either (see ufg_sets), so the pairs alone
-    # tell whether there is anything, and give a lower bound of the total.
+    queries, place = PackedOrders(asked), place.reshape(-1)  # numpy 2.0 gives it more dimensions
+    # Two orders that are not a union-free generic pair are together in no larger set either (see sums._compatible), so
+    # the pairs alone show whether there is any set, and bound the total from below.
     least = sum_over_sets(distinct, weights, queries, 2).total
     tails = tail_weights(weights)
     largest = max(2, int(np.argmax(tails <= tolerance * least)) - 1) if least > 0 else 2
@@ -252,14 +248,14 @@ def measure_depth(
 def depth_changes(
     orders: Mapping[str, PartialOrder], optimizers: Iterable[str] | None = None, **options: Any
 ) -> pd.DataFrame:
-    """How the depth of each test function changes when an optimizer leaves; or, read backwards, when it joins.
+    """Change in the depth of each test function when an optimizer is left out.
 
     Parameters
     ----------
     optimizers
-        Which ones, each by itself; all by default.
+        Optimizers to leave out, one at a time; all by default.
     options
-        Of :func:`measure_depth`.
+        Options of :func:`measure_depth`.
 
     Returns
     -------
@@ -273,17 +269,17 @@ def depth_changes(
     columns = {"depth": everyone.depths}
     for optimizer in names if optimizers is None else optimizers:
         if optimizer not in names:
-            raise InvalidInputError(f"{optimizer!r} is none of the optimizers {', '.join(names)}.")
+            raise InvalidInputError(f"{optimizer!r} is not one of the optimizers {', '.join(names)}.")
         others = [name for name in names if name != optimizer]
         rest = {name: order.among(others) for name, order in zip(everyone.functions, everyone.orders, strict=True)}
         columns[optimizer] = measure_depth(rest, **options).depths - everyone.depths
     return pd.DataFrame(columns, index=pd.Index(everyone.functions, name="function"))
 
 
-def _named(
+def _names_and_orders(
     orders: Iterable[PartialOrder] | Mapping[str, PartialOrder], what: str, optimizers: tuple[str, ...] | None = None
 ) -> tuple[tuple[str, ...], tuple[PartialOrder, ...]]:
-    """Names and orders, all with the optimizers in one sequence."""
+    """Names and orders, all with the optimizers in the same sequence."""
     if isinstance(orders, Mapping):
         names, given = [str(name) for name in orders], list(orders.values())
     elif isinstance(orders, Iterable):
@@ -300,20 +296,20 @@ def _named(
         different = sorted(set(order.optimizers) ^ set(optimizers))
         if different:
             raise InvalidInputError(
-                f"{what}, {name!r}: all orders must be of the same optimizers, but not all have {different[0]!r}."
+                f"{what}, {name!r}: all orders must have the same optimizers, but not all have {different[0]!r}."
             )
     same = tuple(order if order.optimizers == optimizers else order.among(optimizers or ()) for order in given)
     return tuple(names), same
 
 
-def _check_feasible(distinct: Orders, largest: int, most_sets: int) -> None:
+def _check_feasible(distinct: PackedOrders, largest: int, most_sets: int) -> None:
     if len(distinct) < 64 and 2 ** len(distinct) <= most_sets:
         return
     sets = estimate_candidates(distinct, largest, np.random.default_rng(0))
     if sets > most_sets:
         raise InvalidInputError(
-            f"The depth of {len(distinct)} distinct orders needs about {sets:.1e} sets, and more than {most_sets:.1e} "
-            "were not asked for. Draw some of them (samples=100_000), accept a tolerance (tolerance=1e-6), or raise "
+            f"The depth of {len(distinct)} distinct orders needs about {sets:.1e} sets, more than most_sets "
+            f"({most_sets:.1e}). Draw some of them (samples=100_000), accept a tolerance (tolerance=1e-6), or raise "
             "most_sets; a million sets takes seconds."
         )
 
@@ -329,11 +325,11 @@ def ufg_depth(
 ) -> FloatArray:
     """Union-free generic depth of partial orders: how central each is among those observed.
 
-    See :func:`polarbear_plugins.partial_orders.depth.measure_depth`, which also returns the errors, for the parameters.
+    See :func:`polarbear_plugins.partial_orders.depth.measure_depth` for the parameters; it also returns errors.
 
     Returns
     -------
-    One depth for each order, between 0 and 1; of the orders ``of`` if they are given.
+    One depth for each order, or for each of ``of`` if given, between 0 and 1.
 
     Examples
     --------

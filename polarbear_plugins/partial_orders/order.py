@@ -17,11 +17,6 @@ from polarbear_plugins.partial_orders.bits import MOST_ITEMS, Flags
 
 if TYPE_CHECKING:
     import pandas as pd
-if TYPE_CHECKING:
-    import pandas as pd
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class PartialOrder:
@@ -75,7 +70,7 @@ class PartialOrder:
         Parameters
         ----------
         close
-            Add the pairs that follow from those given; without it they must all be there.
+            Add the pairs that follow from the given ones; without it, all must be given.
 
         Examples
         --------
@@ -89,16 +84,16 @@ class PartialOrder:
             ends = [as_name(name, "edges") for name in _pair(edge)]
             for name in ends:
                 if name not in place:
-                    raise InvalidInputError(f"edges: {name!r} is none of the optimizers {', '.join(names)}.")
+                    raise InvalidInputError(f"edges: {name!r} is not one of the optimizers {', '.join(names)}.")
             relation[place[ends[0]], place[ends[1]]] = True
-        return cls(names, _closed(relation) if close else relation)
+        return cls(names, _transitive_closure(relation) if close else relation)
 
     def edges(self) -> list[tuple[str, str]]:
         """All pairs (better, worse)."""
         return [(self.optimizers[i], self.optimizers[j]) for i, j in zip(*np.nonzero(self.better), strict=True)]
 
     def covers(self) -> list[tuple[str, str]]:
-        """Pairs (better, worse) with nobody in between, from which all others follow."""
+        """Pairs (better, worse) with no optimizer in between, from which all others follow."""
         return [(self.optimizers[i], self.optimizers[j]) for i, j in zip(*np.nonzero(self._direct()), strict=True)]
 
     def _direct(self) -> NDArray[np.bool_]:
@@ -106,30 +101,30 @@ class PartialOrder:
         return self.better & ~(steps @ steps > 0)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Give the order as a table in long form: a row for each ordered pair of optimizers.
+        """The order in long form: a row for each ordered pair of optimizers.
 
-        Columns: ``optimizer``, ``other``, ``better`` (whether the optimizer is) and ``cover`` (whether nobody is in
-        between, too).
+        Columns: ``optimizer``, ``other``, ``better`` (whether the optimizer is) and ``cover`` (whether also none is in
+        between).
         """
         columns = {"better": self.better, "cover": self._direct()}
         return pair_frame(self.optimizers, "optimizer", "other", columns)
 
     def incomparable(self) -> list[tuple[str, str]]:
-        """Pairs of which neither is better."""
+        """Pairs in which neither is better."""
         neither = np.triu(~(self.better | self.better.T), 1)
         return [(self.optimizers[i], self.optimizers[j]) for i, j in zip(*np.nonzero(neither), strict=True)]
 
     def reversed(self) -> PartialOrder:
-        """Exchange better and worse."""
+        """The order with better and worse exchanged."""
         return PartialOrder(self.optimizers, self.better.T)
 
     def among(self, optimizers: Iterable[str | int]) -> PartialOrder:
-        """Keep only these optimizers, in this sequence."""
+        """The order of these optimizers only, in this sequence."""
         names = as_optimizers(optimizers)
         unknown = [name for name in names if name not in self.optimizers]
         if unknown:
             raise InvalidInputError(
-                f"{unknown[0]!r} is none of the optimizers of the order, {', '.join(self.optimizers)}."
+                f"{unknown[0]!r} is not one of the optimizers of the order, {', '.join(self.optimizers)}."
             )
         places = [self.optimizers.index(name) for name in names]
         return PartialOrder(names, self.better[np.ix_(places, places)])
@@ -165,7 +160,7 @@ def as_optimizers(optimizers: Iterable[str | int]) -> tuple[str, ...]:
     return distinct_names(names, "optimizers")
 
 
-def _closed(relation: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _transitive_closure(relation: NDArray[np.bool_]) -> NDArray[np.bool_]:
     closed = relation.copy()
     for middle in range(len(closed)):
         closed |= closed[:, middle, None] & closed[None, middle]
@@ -173,18 +168,18 @@ def _closed(relation: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _check_order(relation: NDArray[np.bool_], names: Sequence[str]) -> None:
-    """Refuse cycles and what is not transitive, naming an example."""
-    closed = _closed(relation)
+    """Refuse relations with cycles or that are not transitive, naming an example."""
+    closed = _transitive_closure(relation)
     for start in np.flatnonzero(np.diagonal(closed))[:1]:
-        raise InvalidInputError(f"No partial order: it has the cycle {' > '.join(_cycle(relation, start, names))}.")
+        raise InvalidInputError(f"Not a partial order: it has the cycle {' > '.join(_cycle(relation, start, names))}.")
     wrong = np.argwhere(closed & ~relation)
     if wrong.size:
         for i, k in wrong:
             middle = np.flatnonzero(relation[i] & relation[:, k])
             if middle.size:
                 raise InvalidInputError(
-                    f"No partial order: {names[i]} > {names[middle[0]]} and {names[middle[0]]} > {names[k]}, but not "
-                    f"{names[i]} > {names[k]}. PartialOrder.from_edges(..., close=True) adds what follows."
+                    f"Not a partial order: {names[i]} > {names[middle[0]]} and {names[middle[0]]} > {names[k]}, but "
+                    f"not {names[i]} > {names[k]}. PartialOrder.from_edges(..., close=True) adds what follows."
                 )
 
 
@@ -208,7 +203,7 @@ Missing: TypeAlias = Literal["refuse", "worst", "incomparable"]
 
 
 class IndifferenceError(InvalidInputError):
-    """Two optimizers are equal in all criteria, which no partial order can say."""
+    """Two optimizers are equal in all criteria, which a partial order cannot express."""
 
 
 def from_criteria(
@@ -224,12 +219,12 @@ def from_criteria(
     ----------
     frame
         A row for each optimizer, named by the index, and a column for each criterion; smaller is better.  ``inf`` is
-        the worst value of a criterion, as of a target that was never reached, ``-inf`` the best.
+        the worst value of a criterion, such as a target never reached, ``-inf`` the best.
     maximize
         Criteria in which larger is better; there ``-inf`` is the worst.
     indifferent
-        What becomes of two optimizers that are equal in all criteria: ``"refuse"`` raises, because this is not
-        incomparability; ``"incomparable"`` treats it as such all the same.
+        How to treat two optimizers that are equal in all criteria: ``"refuse"`` raises, because equality is not
+        incomparability; ``"incomparable"`` treats it as such anyway.
     missing
         What a missing value (``nan``) means: ``"refuse"`` raises; ``"worst"``, that it is as bad as ``inf``;
         ``"incomparable"``, that the optimizer cannot be compared with any other.
@@ -276,7 +271,7 @@ def _values(frame: pd.DataFrame, maximize: Iterable[str]) -> tuple[tuple[str, ..
     larger = [maximize] if isinstance(maximize, str) else list(maximize)
     for name in larger:
         if name not in columns:
-            raise InvalidInputError(f"maximize: {name!r} is none of the criteria {', '.join(columns)}.")
+            raise InvalidInputError(f"maximize: {name!r} is not one of the criteria {', '.join(columns)}.")
     values = np.empty((len(names), len(columns)))
     for place, column in enumerate(columns):
         numbers = frame.iloc[:, place]

@@ -1,4 +1,4 @@
-"""Sums over the union-free generic sets of some partial orders: complete, or from a sample of the larger sets."""
+"""Sums over the union-free generic sets of partial orders: over all, or over a sample of the larger sets."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.partial_orders.bits import Flags, Places, Words, any_bit
-from polarbear_plugins.partial_orders.witness import Columns, Family, Orders, find_witnesses, has_own_marks, join
+from polarbear_plugins.partial_orders.witness import Columns, Family, PackedOrders, find_witnesses, has_own_marks, join
 
-_CHUNK = 16384  # sets that are drawn together
-_MOST_GROWN = 400_000  # sets that may grow from others together: so many fit into memory
-_BATCH = 4096  # columns that stay in the cache together
-_LEAST_DRAWS = 64  # for each size, however little it weighs
-_POPULATION = 500  # sets by which the number of candidates is estimated
+_CHUNK = 16384  # sets drawn at once
+_MAX_GROWN = 400_000  # sets that grow from others at once, to bound memory
+_BATCH = 4096  # columns that fit in the cache
+_MIN_DRAWS = 64  # for each size, however small its weight
+_POPULATION = 500  # sets used to estimate the number of candidates
 
 
 @dataclass(slots=True)
 class SetSums:
-    """What was found: sums of the weights of union-free generic sets.
+    """Sums of the weights of union-free generic sets.
 
     Attributes
     ----------
     total
-        Of all of them.
+        Sum over all of them.
     around
-        Of those around each order that was asked for.
+        Sum over those around each query.
     candidates, generic
-        How many sets were tested, and how many are union-free generic, by their size.
+        Number of sets tested, and of union-free generic ones, by size.
     errors
-        Standard error of ``around / total``; 0 where all sets were looked at.
+        Standard error of ``around / total``; 0 if all sets were tested.
     """
 
     total: float
@@ -44,7 +44,7 @@ class SetSums:
 
 
 def weight_by_size(weights: FloatArray) -> FloatArray:
-    """Sum of the products of the weights over all sets of a size, for each size from 0 on.
+    """Sum of the products of the weights over all sets of each size, from 0 on.
 
     >>> weight_by_size(np.array([0.5, 0.25, 0.25]))
     array([1.     , 1.     , 0.3125 , 0.03125])
@@ -57,25 +57,25 @@ def weight_by_size(weights: FloatArray) -> FloatArray:
 
 
 def tail_weights(weights: FloatArray) -> FloatArray:
-    """Sum of the weights of all sets with at least k members, for each k from 0 to one more than there are orders.
+    """Sum of the weights of all sets with at least k members, for each k from 0 to one more than the number of orders.
 
-    Depths are shares, and all sets weigh no more than this: leaving out those of k or more members moves no depth by
-    more than ``tail_weights[k]`` over the weight of the union-free generic sets that are left.
+    Leaving out the sets with k or more members changes no depth by more than ``tail_weights[k]`` divided by the weight
+    of the remaining union-free generic sets.
     """
     return np.append(np.cumsum(weight_by_size(weights)[::-1])[::-1], 0.0)
 
 
-def sum_over_sets(orders: Orders, weights: FloatArray, queries: Orders, largest: int) -> SetSums:
-    """Look at every set of up to ``largest`` members that may be union-free generic.
+def sum_over_sets(orders: PackedOrders, weights: FloatArray, queries: PackedOrders, largest: int) -> SetSums:
+    """Test every set of up to ``largest`` members that may be union-free generic.
 
-    Sets grow by members of higher number, as long as each member has a mark of its own; that holds for all subsets of
-    a union-free generic set, so that none is missed.  For the same reason, only what could be added to a set before it
-    got its last member can be added to it now.  The sets on top of the stack grow first, and memory stays small.
+    Sets grow by members of higher number, as long as each member has its own mark; that holds for all subsets of a
+    union-free generic set, so none is missed.  For the same reason, only members that could be added to a set before
+    its last member can be added after it.  The sets on top of the stack grow first, which keeps memory small.
     """
     sums = SetSums(0.0, np.zeros(len(queries)), {}, {}, np.zeros(len(queries)))
     stack = [_Branch.singles(orders, weights)]
     while stack:
-        grown = _pop(stack, min(_CHUNK, 1 + _MOST_GROWN // len(orders))).grown(orders, weights)
+        grown = _pop(stack, min(_CHUNK, 1 + _MAX_GROWN // len(orders))).grow(orders, weights)
         family, growth = grown.family, grown.growth
         if not len(family):
             continue
@@ -86,18 +86,23 @@ def sum_over_sets(orders: Orders, weights: FloatArray, queries: Orders, largest:
         _count(family.size[generic], sums.generic)
         weight = growth.weight[generic]
         sums.total += float(weight.sum())
-        sums.around += _around(family.take(generic), queries) @ weight
+        sums.around += _surrounds(family.take(generic), queries) @ weight
         stack.append(grown.take(np.flatnonzero((family.size < largest) & growth.further.any(axis=0))))
     return sums
 
 
 def sample_sums(
-    orders: Orders, weights: FloatArray, queries: Orders, largest: int, samples: int, rng: np.random.Generator
+    orders: PackedOrders,
+    weights: FloatArray,
+    queries: PackedOrders,
+    largest: int,
+    samples: int,
+    rng: np.random.Generator,
 ) -> SetSums:
-    """Look at all small sets, and at a sample of the larger ones up to ``largest`` members.
+    """Test all small sets, and a sample of the larger ones up to ``largest`` members.
 
-    Sizes are complete as long as they have at most ``samples`` sets together.  The ``samples`` sets of larger sizes are
-    shared out in proportion to the weight of all sets of a size, and drawn in proportion to their weights.
+    Small sizes are complete while they have at most ``samples`` sets in total.  The ``samples`` sets of larger sizes
+    are allocated in proportion to the weight of all sets of a size, and drawn in proportion to their weights.
     """
     count, complete, sets = len(orders), 2, math.comb(len(orders), 2)
     while complete < largest and sets + math.comb(count, complete + 1) <= samples:
@@ -109,10 +114,10 @@ def sample_sums(
     sampled = by_size[complete + 1 : largest + 1].sum()
     strata = []
     for size in sizes:
-        draws = max(_LEAST_DRAWS, round(samples * by_size[size] / sampled))
+        draws = max(_MIN_DRAWS, round(samples * by_size[size] / sampled))
         hits = np.zeros(draws, dtype=np.bool_)
         around = np.zeros((len(queries), draws), dtype=np.bool_)
-        for part, members in _draws(weights, size, draws, rng):
+        for part, members in _draw_sets(weights, size, draws, rng):
             family = Family.of(members, orders)
             likely = np.flatnonzero(has_own_marks(family, orders))
             family = family.take(likely)
@@ -121,7 +126,7 @@ def sample_sums(
             )
             hit = likely[found]
             hits[part.start + hit] = True
-            around[:, part.start + hit] = _around(family.take(np.flatnonzero(found)), queries)
+            around[:, part.start + hit] = _surrounds(family.take(np.flatnonzero(found)), queries)
         sums.candidates[size], sums.generic[size] = draws, int(hits.sum())
         sums.total += by_size[size] * hits.mean()
         sums.around += by_size[size] * around.mean(axis=1)
@@ -135,17 +140,17 @@ def sample_sums(
     return sums
 
 
-def estimate_candidates(orders: Orders, largest: int, rng: np.random.Generator) -> float:
-    """About how many sets :func:`sum_over_sets` would test.
+def estimate_candidates(orders: PackedOrders, largest: int, rng: np.random.Generator) -> float:
+    """Estimated number of sets that :func:`sum_over_sets` would test.
 
-    A uniform sample of the candidates of one size grows by a member; what survives is a uniform sample of the next
-    size, because every subset of a candidate is a candidate.
+    A uniform sample of the candidates of one size grows by a member; the candidates among the results are a uniform
+    sample of the next size, because every subset of a candidate is a candidate.
     """
-    count, apart = len(orders), _apart(orders)
+    count, compatible = len(orders), _compatible(orders)
     members = np.arange(count, dtype=np.uint16)[None]
     total, sets = 0.0, float(count)
     for size in range(2, largest + 1):
-        which, new = np.nonzero(np.logical_and.reduce(apart[members], axis=0))
+        which, new = np.nonzero(np.logical_and.reduce(compatible[members], axis=0))
         family = Family.of(members, orders).take(which).with_member(new.astype(np.uint16), orders)
         good = np.flatnonzero(has_own_marks(family, orders))
         sets *= good.size / members.shape[1] / size
@@ -158,7 +163,7 @@ def estimate_candidates(orders: Orders, largest: int, rng: np.random.Generator) 
 
 @dataclass(slots=True)
 class _Growth(Columns):
-    """Sets from which larger ones grow: all about them but the family."""
+    """State of sets from which larger ones grow, besides the family."""
 
     further: Flags  # orders of higher number that may be added, ``[order, column]``
     weight: FloatArray
@@ -173,11 +178,11 @@ class _Branch:
     growth: _Growth
 
     @classmethod
-    def singles(cls, orders: Orders, weights: FloatArray) -> _Branch:
+    def singles(cls, orders: PackedOrders, weights: FloatArray) -> _Branch:
         count = len(orders)
         family = Family.of(np.arange(count, dtype=np.uint16)[None], orders)
         none = np.zeros(count, dtype=np.bool_)
-        further = np.tril(_apart(orders), -1)
+        further = np.tril(_compatible(orders), -1)
         return cls(family, _Growth(further, weights, none, family.common, family.transpose))
 
     def take(self, columns: Places) -> _Branch:
@@ -186,15 +191,15 @@ class _Branch:
     def part(self, columns: slice) -> _Branch:
         return _Branch(self.family.part(columns), self.growth.part(columns))
 
-    def grown(self, orders: Orders, weights: FloatArray) -> _Branch:
-        """All sets with one more member, of a higher number, whose members have marks of their own.
+    def grow(self, orders: PackedOrders, weights: FloatArray) -> _Branch:
+        """All sets with one more member, of a higher number, in which each member has its own mark.
 
-        Until it is known whether they have a witness, what is said of it is about the smaller set.
+        ``found`` and ``witness`` are still those of the smaller set.
         """
         families, growths = [self.family.part(slice(0, 0))], [self.growth.part(slice(0, 0))]
         parents: list[Places] = []
         below, member = np.nonzero(self.growth.further.T)
-        apart = _apart(orders)
+        compatible = _compatible(orders)
         alive = np.zeros_like(self.growth.further)
         for first in range(0, below.size, _BATCH):
             which, new = below[first : first + _BATCH], member[first : first + _BATCH]
@@ -206,25 +211,25 @@ class _Branch:
             parents.append(which)
             growth = self.growth.take(which)
             growth.weight *= weights[new]
-            growth.further = np.tril(apart, -1)[:, new]
+            growth.further = np.tril(compatible, -1)[:, new]
             growths.append(growth)
         grown = _Branch(join(families), join(growths))
         grown.growth.further &= np.take(alive, np.concatenate([*parents, np.zeros(0, dtype=np.intp)]), axis=1)
         return grown
 
 
-def _apart(orders: Orders) -> Flags:
+def _compatible(orders: PackedOrders) -> Flags:
     """Which orders may be together in a set: those that differ in two or more edges.
 
-    A pair is union-free generic if and only if it does.  Of two orders that differ in one edge, the one with the edge
-    needs a witness with it, as its only mark in any set, and the other a witness without it.
+    Such a pair is always union-free generic.  Of two orders that differ in one edge, the one with the edge needs a
+    witness with it, as its only mark in any set, and the other a witness without it.
     """
     differ = orders.words[:, :, None] ^ orders.words[:, None, :]
     return np.bitwise_count(differ).sum(axis=0, dtype=np.intp) > 1
 
 
 def _pop(stack: list[_Branch], most: int) -> _Branch:
-    """Take sets from the top until there are enough to be worth an operation."""
+    """Take sets from the top until there are enough for an efficient operation."""
     taken: list[_Branch] = []
     size = 0
     while stack and size < most:
@@ -237,7 +242,7 @@ def _pop(stack: list[_Branch], most: int) -> _Branch:
     return _Branch(join([branch.family for branch in taken]), join([branch.growth for branch in taken]))
 
 
-def _around(family: Family, queries: Orders) -> Flags:
+def _surrounds(family: Family, queries: PackedOrders) -> Flags:
     """Whether each query lies between the intersection and the union of each set, ``[query, column]``."""
     result = np.empty((len(queries), len(family)), dtype=np.bool_)
     for place, query in enumerate(queries.words.T[:, :, None]):
@@ -245,10 +250,10 @@ def _around(family: Family, queries: Orders) -> Flags:
     return result
 
 
-def _draws(
+def _draw_sets(
     weights: FloatArray, size: int, draws: int, rng: np.random.Generator
 ) -> Iterator[tuple[range, NDArray[np.uint16]]]:
-    """Draw sets of one size, in proportion to the product of their weights: ``members[place, column]``, in portions."""
+    """Draw sets of one size in proportion to their weights: ``members[place, column]``, in chunks."""
     count = weights.size
     later = np.zeros((count + 1, size + 1))  # later[i, k]: the weight of all sets of k of the orders from i on
     later[count, 0] = 1.0

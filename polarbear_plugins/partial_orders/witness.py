@@ -1,9 +1,8 @@
-"""Which sets of partial orders are union-free generic: the search for a witness, for many sets at once.
+"""Search for the witnesses that make sets of partial orders union-free generic, for many sets at once.
 
 A set S of two or more distinct orders is union-free generic if some order lies between the intersection and the union
 of S, but not between those of S without any one member.  Such a *witness* has, for each member, an edge that only this
-member has, or lacks an edge that only this member lacks.  In other words: S surrounds its witness, and none of its
-members can be spared.
+member has, or lacks an edge that only this member lacks: S surrounds its witness, and needs every member to do so.
 """
 
 from __future__ import annotations
@@ -17,49 +16,49 @@ from numpy.typing import NDArray
 
 from polarbear_plugins.partial_orders.bits import BitRelations, Flags, Places, Words, any_bit
 
-_BATCH = 4096  # columns that stay in the cache together
-_FEW_ITEMS = 15  # their edges can be counted in 8 bits
+_BATCH = 4096  # columns that fit in the cache
+_FEW_ITEMS = 15  # up to which edges can be counted in 8 bits
 
-Some = TypeVar("Some", bound="Columns")
+ColumnsT = TypeVar("ColumnsT", bound="Columns")
 
 
 class Columns:
-    """A dataclass of arrays whose last axis goes over the same columns."""
+    """A dataclass of arrays whose last axis is the same columns."""
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
-    def take(self: Some, columns: Places) -> Some:
-        """Choose columns."""
+    def take(self: ColumnsT, columns: Places) -> ColumnsT:
+        """The columns at some indices."""
         return type(self)(*(np.take(array, columns, axis=-1) for array in self.arrays()))
 
-    def part(self: Some, columns: slice) -> Some:
-        """Columns in a row."""
+    def part(self: ColumnsT, columns: slice) -> ColumnsT:
+        """A range of columns."""
         return type(self)(*(array[..., columns] for array in self.arrays()))
 
     def arrays(self) -> list[Any]:
-        """List the arrays in the order of the fields."""
+        """The arrays in the order of the fields."""
         return [getattr(self, field.name) for field in fields(self)]
 
 
-def join(parts: Sequence[Some]) -> Some:
-    """One after the other."""
+def join(parts: Sequence[ColumnsT]) -> ColumnsT:
+    """Concatenate the columns."""
     if len(parts) == 1:
         return parts[0]
     arrays = zip(*(part.arrays() for part in parts), strict=True)
-    return type(parts[0])(*(np.concatenate(_of_one_height(pieces), axis=-1) for pieces in arrays))
+    return type(parts[0])(*(np.concatenate(_pad_rows(pieces), axis=-1) for pieces in arrays))
 
 
-def _of_one_height(pieces: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
-    """Repeat the first row of what has fewer rows than others."""
+def _pad_rows(pieces: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
+    """Pad arrays with fewer rows than others by repeating their first row."""
     heights = {len(piece) for piece in pieces if piece.ndim > 1}
     if len(heights) < 2:
         return pieces
     return [np.concatenate((piece, np.repeat(piece[:1], max(heights) - len(piece), axis=0))) for piece in pieces]
 
 
-class Orders:
-    """Distinct partial orders ``relations[order, i, j]``, and their words."""
+class PackedOrders:
+    """Distinct partial orders ``relations[order, i, j]``, packed into words."""
 
     def __init__(self, relations: Flags) -> None:
         self.bits = BitRelations(relations.shape[-1])
@@ -77,11 +76,11 @@ class Family(Columns):
     Attributes
     ----------
     members
-        Numbers of the orders, ``[place, column]``; places beyond the size of a set repeat its first member.
+        Indices of the orders, ``[place, column]``; places beyond the size of a set repeat its first member.
     size
-        How many members.
+        Number of members.
     common, transpose
-        Edges that all members have, and the same turned around.
+        Edges that all members have, and their transpose.
     union
         Edges that some member has.
     only_one, all_but_one
@@ -100,17 +99,17 @@ class Family(Columns):
         return int(self.size.size)
 
     @classmethod
-    def of(cls, members: NDArray[np.uint16], orders: Orders) -> Family:
+    def of(cls, members: NDArray[np.uint16], orders: PackedOrders) -> Family:
         """Family of sets of one size, ``members[place, column]``."""
         empty = np.zeros((orders.bits.words, members.shape[1]), dtype=np.uint64)
-        nobody = np.zeros((0, members.shape[1]), dtype=np.uint16)
-        family = cls(nobody, np.zeros(members.shape[1], dtype=np.intp), ~empty, ~empty, empty, empty, empty)
+        no_members = np.zeros((0, members.shape[1]), dtype=np.uint16)
+        family = cls(no_members, np.zeros(members.shape[1], dtype=np.intp), ~empty, ~empty, empty, empty, empty)
         for order in members:
             family = family.with_member(order, orders)
         return family
 
-    def with_member(self, order: NDArray[np.uint16], orders: Orders) -> Family:
-        """Give each set one more member, which it does not have yet."""
+    def with_member(self, order: NDArray[np.uint16], orders: PackedOrders) -> Family:
+        """The sets with one more member each, which they do not have yet."""
         words = np.take(orders.words, order, axis=1)
         if len(self) and self.size.max() < len(self.members):
             members = self.members.copy()
@@ -128,23 +127,23 @@ class Family(Columns):
         )
 
 
-def has_own_marks(family: Family, orders: Orders) -> Flags:
+def has_own_marks(family: Family, orders: PackedOrders) -> Flags:
     """Whether each member has an edge that only it has, or lacks one that only it lacks.
 
-    Without that there is no witness, and none for any larger set either: what is a member's own in a set is its own in
-    every subset.  That makes it a sound reason to leave out all supersets, which not being union-free generic is not
-    (a set may be union-free generic although a subset is not).
+    Otherwise there is no witness, and none for any larger set: a member's own mark in a set is its own in every subset.
+    So all supersets can be left out.  Not being union-free generic does not justify that: a set may be union-free
+    generic although a subset is not.
     """
     good = np.ones(len(family), dtype=np.bool_)
     for words in _members(family.members, family.size, orders):
-        good &= _marked(words, family.only_one ^ family.all_but_one, family.all_but_one)
+        good &= _has_mark(words, family.only_one ^ family.all_but_one, family.all_but_one)
     return good
 
 
 def find_witnesses(
-    family: Family, orders: Orders, start: tuple[Words, Words], started: Flags
+    family: Family, orders: PackedOrders, start: tuple[Words, Words], started: Flags
 ) -> tuple[Flags, tuple[Words, Words]]:
-    """Which sets have a witness, and one for each of those.
+    """Which sets have a witness, and one witness for each.
 
     Parameters
     ----------
@@ -152,12 +151,12 @@ def find_witnesses(
         For each set an order between its intersection and its union to try first, such as the witness of a set with
         one member less: the reflexive relation and its transpose.
     started
-        Which sets have one.
+        Which sets have such an order.
 
     Returns
     -------
     found, witnesses
-        The witnesses, as the start, are undefined where there is none.
+        The witnesses, in the form of ``start``; undefined where there is none.
     """
     search = _Search(family, orders)
     search.climb(np.flatnonzero(started), *start)
@@ -167,7 +166,7 @@ def find_witnesses(
 
 @dataclass(slots=True)
 class _Order(Columns):
-    """Orders on the way to a witness: of which set, the reflexive relation, and its transpose."""
+    """Partial witnesses: the set, the reflexive relation and its transpose."""
 
     column: Places
     relation: Words
@@ -176,7 +175,7 @@ class _Order(Columns):
 
 @dataclass(slots=True)
 class _States(Columns):
-    """The same with the edges of which one has to be added."""
+    """Partial witnesses with the edges of which one has to be added."""
 
     column: Places
     relation: Words
@@ -185,25 +184,25 @@ class _States(Columns):
 
 
 class _Search:
-    def __init__(self, family: Family, orders: Orders) -> None:
+    def __init__(self, family: Family, orders: PackedOrders) -> None:
         self.family, self.orders = family, orders
         self.found = np.zeros(len(family), dtype=np.bool_)
         self.witnesses = np.empty_like(family.common), np.empty_like(family.common)
 
     def climb(self, columns: Places, relation: Words, transpose: Words) -> None:
-        """Add edges to given orders as long as possible, without ever going back."""
+        """Add edges to given orders as long as possible, without backtracking."""
         states, first = None, 0
         while first < columns.size or (states is not None and states.column.size):
-            # Whatever is finished makes room for others: operations on few columns are slow.
+            # Refill finished columns: operations on few columns are inefficient.
             fresh = columns[first : first + _BATCH - (0 if states is None else states.column.size)]
             first += fresh.size
             orders = [_Order(fresh, *(np.take(words, fresh, axis=1) for words in (relation, transpose)))]
             if states is not None and states.column.size:
-                orders.append(self._extended(states)[0])
+                orders.append(self._extend(states)[0])
             states = self._evaluate(join(orders))
 
     def complete(self, columns: Places) -> None:
-        """Search from the intersections, completely; depth first, with the latest states of many sets together."""
+        """Exhaustive depth-first search from the intersections, over the latest states of many sets at once."""
         stack: list[_States] = []
         diagonal = self.orders.bits.diagonal
         first = 0
@@ -214,21 +213,21 @@ class _Search:
             begin = (np.take(words, fresh, axis=1) | diagonal for words in (self.family.common, self.family.transpose))
             orders = [_Order(fresh, *begin)]
             if states is not None and states.column.size:
-                extended, left = self._extended(states)
+                extended, left = self._extend(states)
                 orders.append(extended)
                 stack.append(left)
             stack.append(self._evaluate(join(orders)))
             stack = [states for states in stack if states.column.size]
 
     def _pop(self, stack: list[_States]) -> _States:
-        """Take states from the top until there are enough to be worth an operation; those of settled sets are gone."""
+        """Take states from the top until there are enough for an efficient operation; drops those of finished sets."""
         taken: list[_States] = []
         size = 0
         while stack and size < _BATCH:
             states = stack.pop()
-            settled = self.found[states.column]
-            if settled.any():
-                states = states.take(np.flatnonzero(~settled))
+            finished = self.found[states.column]
+            if finished.any():
+                states = states.take(np.flatnonzero(~finished))
             if size + states.column.size > 2 * _BATCH:
                 stack.append(states.part(slice(0, -_BATCH)))
                 states = states.part(slice(-_BATCH, None))
@@ -236,8 +235,8 @@ class _Search:
             size += states.column.size
         return join(taken)
 
-    def _extended(self, states: _States) -> tuple[_Order, _States]:
-        """Orders with one option more, and what else could be tried instead."""
+    def _extend(self, states: _States) -> tuple[_Order, _States]:
+        """Orders with one option added, and the states with the options left to try."""
         bits = self.orders.bits
         edge, i, j = bits.first_edge(states.options)
         extended = _Order(states.column, bits.close(states.relation, i, j), bits.close(states.transpose, j, i))
@@ -245,11 +244,11 @@ class _Search:
         return extended, states.take(np.flatnonzero(any_bit(states.options)))
 
     def _evaluate(self, order: _Order) -> _States:
-        """Note the witnesses among some orders, and say of the others how to go on, where it is possible.
+        """Record the witnesses among some orders, and return the options of the others, where there are any.
 
-        The options are edges of the member in need that has the fewest: those that only it has, such that the
-        transitive closure stays within the union of the set, which also keeps it free of cycles.  With an edge from i
-        to j come those from i and all that are above it to j and all that are below it.
+        The options are edges of the unmarked member with the fewest: those that only it has and whose transitive
+        closure stays within the union of the set, which also prevents cycles.  An edge from i to j implies edges from i
+        and all above it to j and all below it.
         """
         bits, family = self.orders.bits, self.family
         column, relation, transpose = order.column, order.relation, order.transpose
@@ -261,38 +260,38 @@ class _Search:
         only_one &= relation
         only_one ^= lacked
         small = np.uint8 if bits.items <= _FEW_ITEMS else np.uint16
-        nobody = np.iinfo(small).max  # more than there can be options
-        fewest: NDArray[Any] = np.full(column.size, nobody, dtype=small)
-        neediest = np.zeros(column.size, dtype=np.uint16)
+        marked = np.iinfo(small).max  # more than the number of options can be
+        fewest: NDArray[Any] = np.full(column.size, marked, dtype=small)
+        scarcest = np.zeros(column.size, dtype=np.uint16)
         members = np.take(family.members, column, axis=1)
         for place, words in enumerate(_members(members, family.size[column], self.orders)):
-            content = _marked(words, only_one, lacked)
+            has_mark = _has_mark(words, only_one, lacked)
             words &= free
             counts = np.bitwise_count(words)
             count = counts[0].astype(small, copy=False)
             for more in counts[1:]:
                 count += more
-            count |= content.view(np.uint8) * small(nobody)
-            np.copyto(neediest, members[place], where=count < fewest)
+            count |= has_mark.view(np.uint8) * small(marked)
+            np.copyto(scarcest, members[place], where=count < fewest)
             np.minimum(fewest, count, out=fewest)
-        done = np.flatnonzero(fewest == nobody)
+        done = np.flatnonzero(fewest == marked)
         self.found[column[done]] = True
         for witnesses, words in zip(self.witnesses, (relation, transpose), strict=True):
             witnesses[:, column[done]] = np.take(words, done, axis=1)
-        on = np.flatnonzero((fewest > 0) & (fewest != nobody))
-        states = _States(column, relation, transpose, free).take(on)
-        states.options &= np.take(self.orders.words, neediest[on], axis=1)
+        open_ = np.flatnonzero((fewest > 0) & (fewest != marked))
+        states = _States(column, relation, transpose, free).take(open_)
+        states.options &= np.take(self.orders.words, scarcest[open_], axis=1)
         return states
 
 
-def _members(members: NDArray[np.uint16], size: Places, orders: Orders) -> Iterator[Words]:
-    """Words of the orders in each place of some sets."""
+def _members(members: NDArray[np.uint16], size: Places, orders: PackedOrders) -> Iterator[Words]:
+    """Words of the orders at each place of some sets."""
     for numbers in members[: size.max(initial=0)]:
         yield np.take(orders.words, numbers, axis=1)
 
 
-def _marked(words: Words, either: Words, lacking: Words) -> Flags:
-    """Whether orders have an edge of some, or lack one of others; ``either`` is where the two differ."""
+def _has_mark(words: Words, either: Words, lacking: Words) -> Flags:
+    """Whether orders have an edge of one relation, or lack one of ``lacking``; ``either`` is where the two differ."""
     marks = words & either
     marks ^= lacking
     return any_bit(marks)

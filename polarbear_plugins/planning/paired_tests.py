@@ -19,22 +19,22 @@ Direction = Literal["two-sided", "less", "greater"]
 
 _RESAMPLES = 999
 _EXACT_RANKS = 200  # instances up to which the null distribution of signed ranks is computed exactly
-_SHAPIRO = (3, 5000)  # numbers of values that the test of Shapiro and Wilk takes
+_SHAPIRO = (3, 5000)  # numbers of values for the Shapiro-Wilk test
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Normality:
-    """How far differences are from a normal distribution.
+    """How close differences are to a normal distribution.
 
     Attributes
     ----------
     p
-        Of the test of Shapiro and Wilk; ``None`` for fewer than 3 or more than 5,000 values.
+        Of the Shapiro-Wilk test; ``None`` for fewer than 3 or more than 5,000 values.
     correlation
         Of the differences with normal quantiles: how straight their quantile plot is.
     mean_correlation
-        The same for bootstrapped means, on whose normality the t test rests (Algorithm 3); no test, since resamples
-        can be made as many as one likes.
+        The same for bootstrapped means, whose normality the t test assumes (Algorithm 3); without a test, since the
+        number of resamples is arbitrary.
     """
 
     p: float | None
@@ -44,7 +44,7 @@ class Normality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What a paired test says about two algorithms; differences are the second minus the first.
+    """Result of a paired test of two algorithms; differences are the second minus the first.
 
     Attributes
     ----------
@@ -55,11 +55,11 @@ class Comparison:
     effect
         Mean difference in standard deviations; ``None`` if the differences do not vary.
     p, p_corrected
-        Of the test, as it is and after Holm's correction; ``None`` if there can be no test.
+        Of the test, before and after Holm's correction; ``None`` if a test is not possible.
     significant
         Whether ``p_corrected`` is at most ``alpha``.
     note
-        What else there is to know.
+        Remarks.
     """
 
     one: str
@@ -77,7 +77,7 @@ class Comparison:
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as JSON data."""
+        """JSON-ready dict."""
         return asdict(self)
 
 
@@ -88,7 +88,7 @@ def compare_pairs(
     alpha: float = 0.05,
     seed: int = 0,
 ) -> tuple[Comparison, ...]:
-    """Test the differences of each pair over the instances, with Holm's correction for their number.
+    """Test the differences of each pair over the instances, with Holm's correction for the number of pairs.
 
     Parameters
     ----------
@@ -106,8 +106,8 @@ def compare_pairs(
         judge_differences(sample, test, alternative, level, names=pair, seed=seed)
         for pair, sample in differences.items()
     ]
-    # A pair that cannot be tested still counts as one.
-    adjusted = corrected([1.0 if found.p is None else found.p for found in tested])
+    # A pair that cannot be tested still counts in the correction.
+    adjusted = holm_correction([1.0 if found.p is None else found.p for found in tested])
     return tuple(
         found if found.p is None else replace(found, p_corrected=p, significant=p <= alpha)
         for found, p in zip(tested, adjusted, strict=True)
@@ -123,15 +123,15 @@ def judge_differences(
     names: tuple[str, str] = ("first", "second"),
     seed: int = 0,
 ) -> Comparison:
-    """Test whether the differences of two algorithms over instances are off zero; parameters as above."""
+    """Test whether the differences of two algorithms over instances are zero; see :func:`compare_pairs`."""
     as_choice(test, PairedTest, "test")
     as_choice(alternative, Direction, "alternative")
     as_probability(alpha, "alpha")
     sample = as_vector(differences, f"differences of {names[0]!r} and {names[1]!r}")
     if sample.size < 2 or not np.isfinite(sample).all():
         raise InvalidInputError(
-            f"differences of {names[0]!r} and {names[1]!r}: expected at least two finite numbers, one an instance, got "
-            f"{sample.size}{'' if np.isfinite(sample).all() else ', not all finite'}."
+            f"differences of {names[0]!r} and {names[1]!r}: expected at least two finite numbers, one per instance, "
+            f"got {sample.size}{'' if np.isfinite(sample).all() else ', not all finite'}."
         )
     deviation = float(sample.std(ddof=1))
     constant = bool(np.ptp(sample) <= 1e-12 * np.abs(sample).max())
@@ -142,8 +142,8 @@ def judge_differences(
         notes.append("the same difference on every instance: a t test needs variation, the sign test does not")
     else:
         p = _p_value(sample, test, alternative)
-    estimate, low, high, reached = _interval(sample, test, alpha)
-    if not reached:
+    estimate, low, high, has_level = _interval(sample, test, alpha)
+    if not has_level:
         notes.append(f"too few instances for an interval of {1 - alpha:.4g}: it spans all differences")
     return Comparison(
         one=names[0],
@@ -162,10 +162,10 @@ def judge_differences(
     )
 
 
-def corrected(p_values: Sequence[float]) -> list[float]:
-    """Holm's correction: p values that may be compared with alpha all at once.
+def holm_correction(p_values: Sequence[float]) -> list[float]:
+    """P values after Holm's correction for several tests.
 
-    >>> corrected([0.01, 0.04, 0.03])
+    >>> holm_correction([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
     order = sorted(range(len(p_values)), key=lambda place: p_values[place])
@@ -177,7 +177,7 @@ def corrected(p_values: Sequence[float]) -> list[float]:
 
 
 def normality_of(values: ArrayLike, seed: int = 0) -> Normality:
-    """Check normality of a sample, and of its mean by bootstrap.
+    """Normality of a sample, and of its mean by bootstrap.
 
     >>> normality_of([1.0, 2.0, 3.0, 4.0, 5.0]).p > 0.5
     True
@@ -192,12 +192,12 @@ def normality_of(values: ArrayLike, seed: int = 0) -> Normality:
     low, high = _SHAPIRO
     return Normality(
         p=float(shapiro(sample).pvalue) if low <= sample.size <= high else None,
-        correlation=_straightness(sample),
-        mean_correlation=_straightness(means),
+        correlation=_normal_plot_correlation(sample),
+        mean_correlation=_normal_plot_correlation(means),
     )
 
 
-def _straightness(values: FloatArray) -> float:
+def _normal_plot_correlation(values: FloatArray) -> float:
     """Correlation of ordered values with the normal quantiles at (k - 3/8) / (n + 1/4)."""
     from scipy.special import ndtri
 
@@ -213,7 +213,7 @@ def _p_value(sample: FloatArray, test: PairedTest, alternative: Direction) -> fl
     if test == "sign":
         wins, losses = int((sample > 0).sum()), int((sample < 0).sum())
         return float(stats.binomtest(wins, wins + losses, alternative=alternative).pvalue)
-    away = sample[sample != 0]  # as Wilcoxon does; scipy would go to the normal approximation because of the zeros
+    away = sample[sample != 0]  # as Wilcoxon did; with zeros scipy would switch to the normal approximation
     exact = np.unique(np.abs(away)).size == away.size <= _EXACT_RANKS
     found = stats.wilcoxon(
         away, alternative=alternative, method="exact" if exact else "approx", correction=True, axis=None
@@ -222,7 +222,7 @@ def _p_value(sample: FloatArray, test: PairedTest, alternative: Direction) -> fl
 
 
 def _interval(sample: FloatArray, test: PairedTest, alpha: float) -> tuple[float, float, float, bool]:
-    """Estimate, both ends of its interval, and whether it has the wanted level."""
+    """Estimate, both ends of its interval, and whether the interval has the requested level."""
     if test == "t":
         from scipy.special import stdtrit
 
@@ -239,13 +239,13 @@ def _interval(sample: FloatArray, test: PairedTest, alpha: float) -> tuple[float
 
 
 def _walsh_averages(sample: FloatArray) -> FloatArray:
-    """Means of all pairs, each value with itself included, in order: their median is the pseudomedian."""
+    """Sorted means of all pairs, each value with itself included; their median is the pseudomedian."""
     one, other = np.triu_indices(sample.size)
     return np.sort((sample[one] + sample[other]) / 2)
 
 
 def _signed_rank_quantile(probability: float, instances: int) -> int:
-    """Smallest sum of positive ranks that is not exceeded with at least that probability, if signs are coin tosses."""
+    """Quantile of the sum of positive ranks if signs are random."""
     total = instances * (instances + 1) // 2
     if instances > _EXACT_RANKS:
         from scipy.special import ndtri

@@ -1,8 +1,7 @@
-"""How often to run algorithms on one instance, until their difference there is known well enough.
+"""How often to run algorithms on one instance until their difference is known precisely enough.
 
-Algorithm 1 of Campelo and Takahashi as a pure function: :func:`next_runs` is told the values so far and says which
-algorithm runs next.  What runs it, and where, is the business of :mod:`polarbear_plugins.experiments.campaigns` or of
-the user.
+Algorithm 1 of Campelo and Takahashi as a pure function: :func:`next_runs` takes the values so far and returns which
+algorithms to run next.  :mod:`polarbear_plugins.experiments.campaigns`, or the user, runs them.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _CONSTRAINTS: dict[str, Check] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepetitionSettings:
-    """When the difference of two algorithms on an instance is known well enough.
+    """When the difference of two algorithms on an instance is known precisely enough.
 
     Parameters
     ----------
@@ -48,19 +47,19 @@ class RepetitionSettings:
         ``"simple"``: second mean minus first.  ``"percent"``: the same as a share of the first mean, which must be
         positive.
     method
-        How the standard error is estimated: ``"parametric"`` by equations 12 and 15; ``"delta"``, which differs for
-        percent differences only, where it keeps the covariance that equation 15 leaves out; or ``"bootstrap"``.
+        How the standard error is estimated: ``"parametric"`` by equations 12 and 15; ``"delta"``, which for percent
+        differences includes the covariance that equation 15 leaves out; or ``"bootstrap"``.
     first
-        Runs of each algorithm to begin with (n0): 3 or 4 for bell-shaped values, 10 for symmetric ones, 20 and more
-        for skewed ones.
+        Initial runs of each algorithm (n0): 3 or 4 for bell-shaped values, 10 for symmetric ones, 20 and more for
+        skewed ones.
     most
-        Runs on the instance at most, all algorithms together (n_max).
+        Maximum number of runs on the instance, all algorithms together (n_max).
     balanced
         Run all algorithms equally often, rather than in the ratio that needs the fewest runs.
     resamples
-        Of the bootstrap.
+        Number of bootstrap resamples.
     seed
-        Of the bootstrap.
+        Seed of the bootstrap.
 
     Examples
     --------
@@ -96,10 +95,10 @@ class Estimate:
 def next_runs(
     values: Mapping[str, ArrayLike], settings: RepetitionSettings, reference: str | None = None
 ) -> tuple[str, ...]:
-    """Say which algorithms to run next on an instance; none if the differences are known well enough.
+    """Algorithms to run next on an instance; none if the differences are known precisely enough.
 
-    The first runs are asked for all at once, and may run side by side; after them one at a time.  Of more than two
-    algorithms, the pair with the largest standard error is served next, until all are small enough.
+    The first runs are requested all at once and may run in parallel; later ones one at a time.  Of more than two
+    algorithms, the pair with the largest standard error comes next, until all are small enough.
 
     Parameters
     ----------
@@ -138,7 +137,7 @@ def next_runs(
     if settings.balanced:
         return (pair[0] if one.size <= other.size else pair[1],)
     # n1 / n2 < r1 / r2, without dividing: an algorithm whose values do not vary gets no more runs.
-    first, second = _weights(one, other, settings, pair)
+    first, second = _error_contributions(one, other, settings, pair)
     return (pair[0] if one.size * second < other.size * first else pair[1],)
 
 
@@ -157,24 +156,24 @@ def estimate_difference(
     if settings.method == "bootstrap":
         error = _bootstrap_error(first, second, settings, names)
     else:
-        shares = _weights(first, second, settings, names)
+        shares = _error_contributions(first, second, settings, names)
         scale = first.mean() if settings.difference == "percent" else 1.0
         error = math.hypot(shares[0] / math.sqrt(first.size), shares[1] / math.sqrt(second.size)) / scale
     return Estimate(float(_difference(first.mean(), second.mean(), settings.difference, names)), error)
 
 
 def optimal_ratio(one: ArrayLike, other: ArrayLike, settings: RepetitionSettings) -> float:
-    """Give the ratio of runs, first to second algorithm, that needs the fewest in all (equations 11 and 17).
+    """Ratio of runs, first to second algorithm, that needs the fewest in total (equations 11 and 17).
 
     >>> optimal_ratio([1.0, 3.0, 5.0], [4.0, 5.0, 6.0], RepetitionSettings(error=0.1))
     2.0
     """
     names = ("the first algorithm", "the second algorithm")
     samples = [_as_sample(sample, name, 2) for sample, name in zip((one, other), names, strict=True)]
-    first, second = _weights(samples[0], samples[1], settings, names)
+    first, second = _error_contributions(samples[0], samples[1], settings, names)
     if second == 0:
         raise InvalidInputError(
-            "The values of the second algorithm do not vary, so there is no best ratio: it needs no further runs."
+            "The values of the second algorithm do not vary: it needs no further runs, and there is no optimal ratio."
         )
     return first / second
 
@@ -190,24 +189,24 @@ def pairs_of(algorithms: Sequence[str], reference: str | None = None) -> tuple[t
     return tuple((reference, name) for name in algorithms if name != reference)
 
 
-def _weights(
+def _error_contributions(
     one: FloatArray, other: FloatArray, settings: RepetitionSettings, names: tuple[str, str]
 ) -> tuple[float, float]:
-    """Give what each algorithm adds to the standard error: numbers of runs are best in proportion to these.
+    """Contribution of each algorithm to the standard error; optimal numbers of runs are proportional to it.
 
-    For percent differences in units of the first mean; equation 15 is the same without its divisions by a difference,
+    For percent differences, in units of the first mean; this is equation 15 without its divisions by a difference,
     which may be 0.
     """
     first, second = float(one.std(ddof=1)), float(other.std(ddof=1))
     if settings.difference == "simple":
         return first, second
     share = float(_difference(one.mean(), other.mean(), "percent", names))
-    # The numerator of the ratio has the denominator in it, with covariance -s1^2: hence 1 + share, squared, by rights.
+    # The numerator contains the denominator, with covariance -s1^2: the exact term is (1 + share) squared.
     return first * (abs(1 + share) if settings.method == "delta" else math.hypot(1, share)), second
 
 
 def _bootstrap_error(one: FloatArray, other: FloatArray, settings: RepetitionSettings, names: tuple[str, str]) -> float:
-    """Algorithm 4.  The resamples depend on the seed and on the numbers of runs alone."""
+    """Algorithm 4.  The resamples depend only on the seed and the numbers of runs."""
     rng = np.random.default_rng(derived_seed(settings.seed, "bootstrap", one.size, other.size))
     means = [
         sample[rng.integers(sample.size, size=(settings.resamples, sample.size))].mean(1) for sample in (one, other)
@@ -220,8 +219,8 @@ def _difference(one: FloatArray, other: FloatArray, difference: Difference, name
         return other - one
     if np.min(one) <= 0:
         raise InvalidInputError(
-            f"Percent differences need positive means, and that of {names[0]!r} is {np.min(one):g} (or may be, for all "
-            'the runs tell). Use difference="simple", or a measure that is always positive.'
+            f"Percent differences need positive means, and that of {names[0]!r} is {np.min(one):g} (or may be, given "
+            'these runs). Use difference="simple", or a measure that is always positive.'
         )
     return (other - one) / one
 
@@ -231,7 +230,7 @@ def _as_sample(values: ArrayLike, name: str, at_least: int = 0) -> FloatArray:
     if not np.isfinite(sample).all():
         raise InvalidInputError(
             f"values of {name!r}: a mean needs finite numbers, got {sample[~np.isfinite(sample)][0]} at position "
-            f"{int(np.argmin(np.isfinite(sample)))}. Rankings (polarbear race) can do without."
+            f"{int(np.argmin(np.isfinite(sample)))}. Rankings (polarbear race) accept such values."
         )
     if sample.size < at_least:
         raise InvalidInputError(f"values of {name!r}: expected at least {at_least}, got {sample.size}.")

@@ -1,7 +1,7 @@
 """How many instances a comparison of mean performance needs, before anything has run.
 
-The classical side of planning, after Campelo and Takahashi: instances are the independent observations, a paired test
-on their differences decides, and its power for the smallest effect that matters says how many of them to take.
+Classical planning after Campelo and Takahashi: instances are the independent observations, a paired test on their
+differences decides, and its power for the smallest relevant effect determines their number.
 Effects are standardized: a mean difference divided by the standard deviation of the differences over instances.
 """
 
@@ -20,10 +20,10 @@ from polarbear_plugins.errors import InvalidInputError
 PairedTest = Literal["t", "wilcoxon", "sign"]
 Alternative = Literal["two-sided", "one-sided"]
 
-#: What an instance is worth to a test, in instances of the t test: the cautious values of equation 26.
+#: Efficiency relative to the t test: the conservative values of equation 26.
 EFFICIENCY: dict[str, float] = {"t": 1.0, "wilcoxon": 0.86, "sign": 0.637}
 
-_MOST_INSTANCES = 10**9  # past any experiment, and where the quantiles lose their digits
+_MOST_INSTANCES = 10**9  # more than any experiment; beyond it quantiles lose precision
 _LARGEST_EFFECT = 1e3
 
 
@@ -36,12 +36,12 @@ def number_of_instances(
     *,
     comparisons: int = 1,
 ) -> int:
-    """Fewest instances with which a paired test finds an effect with the wanted power.
+    """Smallest number of instances with which a paired test finds an effect with the given power.
 
     Parameters
     ----------
     effect
-        The smallest effect that matters, in standard deviations of the differences; its sign does not count.
+        The smallest relevant effect, in standard deviations of the differences; the sign is ignored.
     power
         Probability of finding an effect of that size.
     alpha
@@ -52,8 +52,7 @@ def number_of_instances(
     alternative
         ``"two-sided"`` or ``"one-sided"``.
     comparisons
-        How many pairs are tested; each gets its part of ``alpha``, which is what the first step of Holm's correction
-        asks for.
+        Number of pairs tested; each gets its part of ``alpha``, as in the first step of Holm's correction.
 
     Examples
     --------
@@ -65,7 +64,7 @@ def number_of_instances(
     sides, efficiency = _sides(alternative), _efficiency(test)
     if size == 0:
         raise InvalidInputError(
-            "effect: no number of instances tells an effect of 0 from none. Give the smallest effect that matters, "
+            "effect: no number of instances can detect an effect of 0. Give the smallest relevant effect, "
             "such as 0.5 standard deviations."
         )
     if wanted <= level:
@@ -90,13 +89,13 @@ def power_of(
     *,
     comparisons: int = 1,
 ) -> float:
-    """Probability that a paired test on so many instances finds an effect; parameters as above.
+    """Probability that a paired test finds an effect; parameters as in :func:`number_of_instances`.
 
     >>> round(power_of(34, 0.5), 3)
     0.808
     """
-    worth = _worth(instances, test)
-    return _t_power(worth, _as_effect(effect), _level(alpha, comparisons), _sides(alternative))
+    equivalent = _t_test_equivalent(instances, test)
+    return _t_power(equivalent, _as_effect(effect), _level(alpha, comparisons), _sides(alternative))
 
 
 def detectable_effect(
@@ -108,26 +107,28 @@ def detectable_effect(
     *,
     comparisons: int = 1,
 ) -> float:
-    """Smallest effect that a paired test on so many instances finds with the wanted power; parameters as above.
+    """Smallest effect that a paired test finds with the given power; parameters as in :func:`number_of_instances`.
 
     >>> round(detectable_effect(200, alternative="one-sided"), 2)
     0.18
     """
     from scipy.optimize import brentq
 
-    worth = _worth(instances, test)
+    equivalent = _t_test_equivalent(instances, test)
     wanted, level, sides = as_probability(power, "power"), _level(alpha, comparisons), _sides(alternative)
     if wanted <= level:
         raise InvalidInputError(f"power: expected more than alpha ({level:g}), which a test has without any effect.")
     high = 1.0
-    while _t_power(worth, high, level, sides) < wanted:
+    while _t_power(equivalent, high, level, sides) < wanted:
         high *= 2
         if high > _LARGEST_EFFECT:
             raise InvalidInputError(
                 f"{instances} instances find no effect of up to {_LARGEST_EFFECT:g} standard deviations with power "
-                f"{wanted:g}. Take more instances, or ask for less."
+                f"{wanted:g}. Use more instances, or less power."
             )
-    return float(brentq(lambda size: _t_power(worth, size, level, sides) - wanted, 0.0, high, xtol=1e-12, rtol=1e-12))
+    return float(
+        brentq(lambda size: _t_power(equivalent, size, level, sides) - wanted, 0.0, high, xtol=1e-12, rtol=1e-12)
+    )
 
 
 def power_curve(
@@ -139,12 +140,12 @@ def power_curve(
     effects: ArrayLike | None = None,
     comparisons: int = 1,
 ) -> tuple[FloatArray, FloatArray]:
-    """Effects, and the power for each of them with so many instances.
+    """Effects, and the power for each with a number of instances.
 
     Parameters
     ----------
     effects
-        Which ones; by default 101 from 0 to what is found with power 0.999.
+        Effects; by default 101 from 0 to the one found with power 0.999.
 
     Examples
     --------
@@ -167,11 +168,11 @@ def standardized_effect(difference: float, deviation: float, error: float = 0.0)
     Parameters
     ----------
     difference
-        Mean difference that matters, in the units of the measure, or as a share for percent differences.
+        Relevant mean difference, in the units of the measure, or as a share for percent differences.
     deviation
         Standard deviation of the true differences over instances.
     error
-        Standard error with which the difference on one instance is known; repetitions make it smaller.
+        Standard error of the difference on one instance; repetitions reduce it.
 
     Examples
     --------
@@ -207,8 +208,8 @@ def _t_power(instances: int, effect: float, level: float, sides: int) -> float:
     return float(power)
 
 
-def _worth(instances: int, test: PairedTest) -> int:
-    """Instances of a t test that so many are worth; the inverse of rounding up in :func:`number_of_instances`."""
+def _t_test_equivalent(instances: int, test: PairedTest) -> int:
+    """Equivalent number of instances for a t test; the inverse of rounding up in :func:`number_of_instances`."""
     return math.floor(as_whole_number(instances, "instances", at_least=2) * _efficiency(test) + 1e-9)
 
 

@@ -1,4 +1,4 @@
-"""Hook specifications, the plugin manager, and the two plugins that need nothing else."""
+"""Hook specifications, the plugin manager, and two plugins without dependencies."""
 
 from polarbear_plugins.plugins.hookspecs import ReportSection, hookimpl
 from polarbear_plugins.plugins.manager import FailedPlugin, InstalledPlugin, Plugins, load_plugins, read_trajectories

@@ -1,10 +1,9 @@
 """The hooks: what a plugin can provide.
 
-A plugin is a module (or object) with functions of these names, marked with ``hookimpl`` and announced under the entry
+A plugin is a module (or object) with functions of these names, marked with ``hookimpl`` and registered under the entry
 point group ``polarbear``.  The first line of an implementation's docstring is what users read about it: in
-``polarbear plugins``, and in the message when nobody recognises a name or a source.  An implementation may leave out
-arguments it does not need.  Modules of plugins are imported whenever any plugin is: import what is heavy inside the
-functions.
+``polarbear plugins``, and in the message when no plugin recognises a name or a source.  An implementation may leave out
+arguments it does not need.  All plugin modules are imported together: import heavy packages inside functions.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:
-    """A section that a plugin adds to a report: a title, and HTML in which text from data is escaped."""
+    """A section that a plugin adds to a report: a title, and HTML with text from data escaped."""
 
     title: str
     html: str
@@ -44,14 +43,14 @@ class ReportSection:
 def polarbear_read_trajectories(source: object, options: Mapping[str, object]) -> Iterable[Trajectory] | None:
     """Turn a source of results into trajectories.  Stops at first non-None result.
 
-    Asked by :func:`polarbear_plugins.read_trajectories`.  Do not open a source that is clearly another adapter's, and
+    Called by :func:`polarbear_plugins.read_trajectories`.  Do not open a source that is clearly another adapter's, and
     do not change it.
 
-    :param source: what the user handed over: a path, a URL, a data frame, a study.
-    :param options: further wishes, as keywords in Python and as text from the command line.
-    :returns: the curves, minimised, in any order; ``None`` if ``source`` is not yours.
+    :param source: what the user passed: a path, a URL, a data frame, a study.
+    :param options: further options: keywords in Python, text on the command line.
+    :returns: the trajectories, minimised, in any order; ``None`` if ``source`` is not yours.
     :raises SourceError: ``source`` is yours but damaged; names the file, the place and what was expected.
-    :raises InvalidInputError: an option is unknown or means nothing.
+    :raises InvalidInputError: an option is unknown or not valid.
 
     .. versionadded:: 0.1
     """
@@ -59,15 +58,15 @@ def polarbear_read_trajectories(source: object, options: Mapping[str, object]) -
 
 @hookspec(firstresult=True)
 def polarbear_suite(name: str, options: Mapping[str, object]) -> Suite | None:
-    """Make the suite of a name.  Stops at first non-None result.
+    """Return the suite of a name.  Stops at first non-None result.
 
-    Also asked in the workers of a race, which build problems from their identities: the same name and options must
+    Also called in the workers of a race, which build problems from their identities: the same name and options must
     give the same suite in every process.
 
-    :param name: what the user asked for, such as ``ma-bbob`` or ``yahpo:lcbench``.
-    :param options: further wishes, such as the dimension.
+    :param name: what the user wrote, such as ``ma-bbob`` or ``yahpo:lcbench``.
+    :param options: further options, such as the dimension.
     :returns: the suite; ``None`` if ``name`` is not yours.
-    :raises InvalidInputError: ``name`` is yours but an option is unknown or means nothing.
+    :raises InvalidInputError: ``name`` is yours but an option is unknown or not valid.
 
     .. versionadded:: 0.1
     """
@@ -75,14 +74,14 @@ def polarbear_suite(name: str, options: Mapping[str, object]) -> Suite | None:
 
 @hookspec(firstresult=True)
 def polarbear_portfolio(name: str, options: Mapping[str, object]) -> Sequence[Algorithm] | None:
-    """Make the algorithms of a name.  Stops at first non-None result.
+    """Return the algorithms of a name.  Stops at first non-None result.
 
-    Also asked in the workers of a race: the same name and options must give the same algorithms in every process.
+    Also called in the workers of a race: the same name and options must give the same algorithms in every process.
 
-    :param name: what the user asked for, such as ``modcma-ssa``.
-    :param options: further wishes.
+    :param name: what the user wrote, such as ``modcma-ssa``.
+    :param options: further options.
     :returns: algorithms with different names; ``None`` if ``name`` is not yours.
-    :raises InvalidInputError: ``name`` is yours but an option is unknown or means nothing.
+    :raises InvalidInputError: ``name`` is yours but an option is unknown or not valid.
 
     .. versionadded:: 0.1
     """
@@ -92,11 +91,11 @@ def polarbear_portfolio(name: str, options: Mapping[str, object]) -> Sequence[Al
 def polarbear_executor(address: str, options: Mapping[str, object]) -> Executor | None:
     """Connect to where runs are executed.  Stops at first non-None result.
 
-    ``polarbear race`` calls ``shutdown()`` on what it gets.  An executor that knows what a run is, and keeps its time,
-    is a :class:`polarbear_plugins.execution.requests.RunExecutor`.  Do not connect to an address that is not yours.
+    ``polarbear race`` calls ``shutdown()`` on the result.  An executor that handles runs and their timeouts itself is a
+    :class:`polarbear_plugins.execution.requests.RunExecutor`.  Do not connect to an address that is not yours.
 
-    :param address: what the user asked for, such as ``dask:tcp://HOST:PORT``.
-    :param options: further wishes.
+    :param address: what the user wrote, such as ``dask:tcp://HOST:PORT``.
+    :param options: further options.
     :returns: an executor; ``None`` if ``address`` is not yours.
     :raises PolarBearError: ``address`` is yours but cannot be reached.
 
@@ -106,10 +105,10 @@ def polarbear_executor(address: str, options: Mapping[str, object]) -> Executor 
 
 @hookspec
 def polarbear_priors() -> Mapping[str, Callable[..., Prior]]:
-    """Provide further priors over ratings.  Everybody is asked; a name may be given once.
+    """Provide further priors over ratings.  All plugins are called; names must be unique.
 
-    :returns: for each name that ``fit(prior=...)`` shall know, what makes the prior (``polarbear_plugins.priors``) from
-        its options.
+    :returns: for each name that ``fit(prior=...)`` accepts, a function from options to the prior
+        (``polarbear_plugins.priors``).
 
     .. versionadded:: 0.1
     """
@@ -117,9 +116,9 @@ def polarbear_priors() -> Mapping[str, Callable[..., Prior]]:
 
 @hookspec
 def polarbear_engines() -> Mapping[str, Engine]:
-    """Provide further inference engines.  Everybody is asked; a name may be given once.
+    """Provide further inference engines.  All plugins are called; names must be unique.
 
-    :returns: for each name that ``fit(engine=...)`` shall know, a function of a ``Task`` and options that returns
+    :returns: for each name that ``fit(engine=...)`` accepts, a function of a ``Task`` and options that returns
         ``Draws`` (``polarbear_plugins.inference.task``).
 
     .. versionadded:: 0.1
@@ -128,9 +127,9 @@ def polarbear_engines() -> Mapping[str, Engine]:
 
 @hookspec
 def polarbear_round_finished(state: RaceState) -> None:
-    """Learn that a round of a race is over: for progress, logging and dashboards.  Everybody is told.
+    """Called after each round of a race: for progress, logging and dashboards.  All plugins are called.
 
-    Called in the process that drives the race, between two rounds: return soon.  Do not change ``state``.
+    Runs in the process that drives the race, between two rounds: return quickly.  Do not change ``state``.
 
     :param state: the race after the round.
 
@@ -140,10 +139,10 @@ def polarbear_round_finished(state: RaceState) -> None:
 
 @hookspec
 def polarbear_report_sections(result: RaceResult) -> Iterable[ReportSection]:
-    """Add sections to the report of a result.  Everybody is asked.
+    """Add sections to the report of a result.  All plugins are called.
 
     :param result: what the report is about.
-    :returns: sections, in the order in which they shall stand behind the built-in ones.
+    :returns: sections, in the order in which they follow the built-in ones.
 
     .. versionadded:: 0.1
     """

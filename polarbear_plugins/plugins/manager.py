@@ -1,4 +1,4 @@
-"""Finding plugins, and asking them."""
+"""Finding plugins and calling them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from polarbear_plugins.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True, slots=True)
 class InstalledPlugin:
-    """A plugin that was loaded, and what it says about each hook that it implements."""
+    """A loaded plugin, and the first line of documentation of each hook it implements."""
 
     name: str
     module: str
@@ -44,7 +44,7 @@ class FailedPlugin:
 
 
 class Plugins:
-    """Loaded plugins.  Made by :func:`load_plugins`; tests and notebooks may :meth:`register` their own."""
+    """Loaded plugins.  Created by :func:`load_plugins`; tests and notebooks may :meth:`register` their own."""
 
     def __init__(self) -> None:
         self.manager = pluggy.PluginManager(PROJECT)
@@ -78,7 +78,7 @@ class Plugins:
         except (pluggy.PluginValidationError, ValueError) as problem:
             if self.manager.is_registered(plugin):
                 self.manager.unregister(plugin)
-            # What an unknown hook leaves behind is no hook of ours.
+            # Remove what pluggy added for an unknown hook.
             for hook in [hook for hook in vars(self.manager.hook) if not hasattr(hookspecs, hook)]:
                 if not hook.startswith("_"):
                     delattr(self.manager.hook, hook)
@@ -97,12 +97,12 @@ class Plugins:
         self._installed.append(InstalledPlugin(name, module or _module_of(plugin), distribution, hooks))
 
     def load(self, entry_point: importlib.metadata.EntryPoint) -> None:
-        """Load and register what an entry point names; a failure is kept in ``failed`` and warned about."""
+        """Load and register the plugin of an entry point; a failure is recorded in ``failed`` and warned about."""
         origin = entry_point.dist
         distribution = f"{origin.name} {origin.version}" if origin else ""
         try:
             self.register(entry_point.load(), entry_point.name, distribution=distribution, module=entry_point.value)
-        # Whatever a foreign module does on import, an exit included, is its own failure and nobody else's.
+        # A foreign module may fail in any way on import, including sys.exit; the other plugins still load.
         except (Exception, SystemExit) as problem:
             reason = str(problem) if isinstance(problem, InvalidInputError) else f"{type(problem).__name__}: {problem}"
             self._failed.append(FailedPlugin(entry_point.name, entry_point.value, distribution, reason))
@@ -114,35 +114,35 @@ class Plugins:
             )
 
     def read_trajectories(self, /, *sources: object, **options: object) -> Iterable[Trajectory]:
-        """Ask the adapters for the trajectories in sources; see :func:`polarbear_plugins.read_trajectories`."""
+        """Trajectories in sources, from the adapters; see :func:`polarbear_plugins.read_trajectories`."""
         ask = self.manager.hook.polarbear_read_trajectories
         together = ask(source=list(sources), options=options) if len(sources) > 1 else None
         if together is not None:
             return together
         each = [
-            self._known(ask(source=source, options=options), "polarbear_read_trajectories", "source", source)
+            self._require_result(ask(source=source, options=options), "polarbear_read_trajectories", "source", source)
             for source in sources
         ]
         return each[0] if len(each) == 1 else itertools.chain.from_iterable(each)
 
     def suite(self, name: str, /, **options: object) -> Suite:
-        """Make the suite of a registered name."""
+        """Suite of a registered name."""
         result = self.manager.hook.polarbear_suite(name=name, options=options)
-        return self._known(result, "polarbear_suite", "suite", name)
+        return self._require_result(result, "polarbear_suite", "suite", name)
 
     def portfolio(self, name: str, /, **options: object) -> tuple[Algorithm, ...]:
-        """Make the algorithms of a registered name."""
+        """Algorithms of a registered name."""
         result = self.manager.hook.polarbear_portfolio(name=name, options=options)
-        algorithms: Sequence[Algorithm] = self._known(result, "polarbear_portfolio", "portfolio", name)
+        algorithms: Sequence[Algorithm] = self._require_result(result, "polarbear_portfolio", "portfolio", name)
         return as_portfolio(algorithms)
 
     def executor(self, address: str, /, **options: object) -> Executor:
-        """Connect to the executor at an address."""
+        """Executor at an address."""
         result = self.manager.hook.polarbear_executor(address=address, options=options)
-        return self._known(result, "polarbear_executor", "executor", address)
+        return self._require_result(result, "polarbear_executor", "executor", address)
 
-    def _known(self, result: Any, hook: str, what: str, asked_for: object) -> Any:
-        """Return the result of a first-result hook, or say who was asked and what they know."""
+    def _require_result(self, result: Any, hook: str, what: str, asked_for: object) -> Any:
+        """Result of a first-result hook; without one, raise an error that lists the plugins asked."""
         if result is not None:
             return result
         asked = [f"{plugin.name} ({plugin.hooks[hook]})" for plugin in self.installed if hook in plugin.hooks]
@@ -154,7 +154,7 @@ class Plugins:
             name = f"of type {type(asked_for).__name__}"
         raise UnknownNameError(
             f"No plugin knows the {what} {name}. "
-            f"Asked: {'; '.join(asked) or 'nobody, since no plugin provides any'}."
+            f"Asked: {'; '.join(asked) or 'none, since no plugin provides any'}."
             + (f" Could not be asked: {', '.join(plugin.name for plugin in self.failed)}." if self._failed else "")
         )
 
@@ -184,27 +184,27 @@ def load_plugins(entry_points: Iterable[importlib.metadata.EntryPoint] | None = 
 
 @functools.cache
 def installed_plugins() -> Plugins:
-    """Plugins of this process: loaded when they are first needed, and only then."""
+    """Installed plugins, loaded once per process, when first needed."""
     return load_plugins()
 
 
 def read_trajectories(*sources: object, plugins: Plugins | None = None, **options: object) -> Iterable[Trajectory]:
-    """Trajectories from a file, a folder, a data frame, a study: whatever an installed adapter reads.
+    """Trajectories from a file, folder, data frame, study or anything else that an installed adapter reads.
 
     Parameters
     ----------
     sources
-        A path, a URL, a pandas DataFrame, an object that an adapter knows.  Several are read by an adapter that takes
-        them together, or else each by itself.
+        A path, a URL, a pandas DataFrame, an object that an adapter knows.  Several are read together if an adapter
+        accepts them together, otherwise one by one.
     plugins
-        Whom to ask; by default all that are installed.
+        Plugins to ask; by default all that are installed.
     options
-        What the adapter of the source takes.  For tables: ``columns``, ``maximize``, ``horizon``.
+        Options of the adapter.  For tables: ``columns``, ``maximize``, ``horizon``.
 
     Raises
     ------
     UnknownNameError
-        No adapter recognises the source; the message names those that were asked and what they accept.
+        No adapter recognises the source; the message lists the adapters and what they accept.
     SourceError
         The source is damaged; the message names the place.
 
@@ -221,7 +221,7 @@ def read_trajectories(*sources: object, plugins: Plugins | None = None, **option
 def _is_missing_file(path: str) -> bool:
     try:
         return "://" not in path and not Path(path).exists()
-    except (OSError, ValueError):  # no file can have such a name
+    except (OSError, ValueError):  # not a valid file name
         return True
 
 

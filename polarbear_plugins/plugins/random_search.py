@@ -1,4 +1,4 @@
-"""Random search: the baseline that an algorithm should beat."""
+"""Random search: the baseline that algorithms should beat."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from polarbear_plugins.problems.protocols import (
 from polarbear_plugins.trajectories.recording import Charges, HorizonReached, Recorder, as_axis, undominated_volume
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
-_NUMBERS_AT_ONCE = 4096  # drawn in one call, which does not change them
+_NUMBERS_AT_ONCE = 4096  # drawn in one call, without changing the numbers
 
 
 @dataclass(frozen=True, slots=True)
 class RandomSearch:
-    """Independent uniform points: in the box of a box problem, or configurations from a space.
+    """Independent uniform points from a box, or configurations from a space.
 
     Parameters
     ----------
     name
-        Of the algorithm.
+        Name of the algorithm.
     axis
         What the horizon of a run counts: ``evaluations``, or ``seconds`` of wall-clock time.  Where evaluations have
-        costs of their own, these are what is counted instead of evaluations.
+        their own costs, ``evaluations`` counts costs.
     """
 
     name: str = "RS"

@@ -1,7 +1,7 @@
-"""Algorithms whose ratings are known: the testing ground of the race, and its quickest demonstration.
+"""Algorithms with known ratings, for tests and demonstrations of races.
 
-A synthetic run does nothing but draw: at each timepoint its value is its log-rating plus Gumbel noise, so that the
-rankings follow the Plackett-Luce model with exactly those ratings.
+The value of a synthetic run at each timepoint is its log-rating plus Gumbel noise, so that the rankings follow the
+Plackett-Luce model with exactly those ratings.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from polarbear_plugins.problems.given import GivenProblem
 from polarbear_plugins.problems.protocols import Algorithm, Identity, Problem, Suite
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
-# Best values only fall: each timepoint lies this much below the one before, whatever the noise.
+# Best values never increase: each timepoint lies this much below the previous one, whatever the noise.
 _STEP = 1e4
 
-_MOST = 2000  # algorithms and timepoints that an option may ask for: what is drawn must fit into the memory
+_MAX_SIZE = 2000  # of algorithms and of timepoints, so that the draws fit in memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +35,7 @@ class SyntheticAlgorithm:
     Parameters
     ----------
     correlation
-        Between the noise at neighbouring timepoints of a run: 0 makes their rankings independent, real runs are near
+        Between the noise at neighbouring timepoints of a run: 0 makes their rankings independent; real runs are near
         0.9.
     """
 
@@ -54,26 +54,26 @@ class SyntheticAlgorithm:
 
 
 class SyntheticSuite:
-    """Instances without end and without content: the randomness is in the runs."""
+    """Endless instances without content: the randomness is in the runs."""
 
     name = "synthetic"
 
     def identities(self, seed: int, /) -> Iterator[Identity]:
-        """Count."""
+        """Number the instances."""
         number = 0
         while True:
             number += 1
             yield Identity(f"{seed}-{number}")
 
     def build(self, identity: Identity, /) -> Problem:
-        """Make a problem that is nothing but its name."""
+        """A problem that consists of its name."""
         return GivenProblem(identity, None)
 
 
 def utilities(log_ratings: FloatArray, correlation: float, rng: np.random.Generator) -> FloatArray:
-    """Add Gumbel noise to ``log_ratings[..., t]`` such that neighbouring timepoints correlate.
+    """``log_ratings[..., t]`` plus Gumbel noise that is correlated between neighbouring timepoints.
 
-    Ranking the results of several algorithms from high to low draws from the Plackett-Luce model.
+    Ranking several algorithms by it from high to low draws from the Plackett-Luce model.
     """
     if not correlation:
         return log_ratings + rng.gumbel(size=log_ratings.shape)
@@ -100,7 +100,7 @@ def draw_log_ratings(algorithms: int, timepoints: int, seed: int) -> FloatArray:
 
 
 def pareto_set(log_ratings: FloatArray) -> NDArray[np.bool_]:
-    """Which algorithms nobody is better than at all timepoints: a flag for each column of ``log_ratings[t, i]``."""
+    """Which algorithms no other dominates at all timepoints: a flag for each column of ``log_ratings[t, i]``."""
     better = (log_ratings[:, :, None] > log_ratings[:, None, :]).all(axis=0)
     return ~np.logical_or.reduce(better, axis=0)
 
@@ -112,12 +112,12 @@ def synthetic_portfolio(
     correlation: float = 0.0,
     log_ratings: ArrayLike | None = None,
 ) -> tuple[SyntheticAlgorithm, ...]:
-    """Algorithms A, B, C, ... with ratings that are drawn from a Gaussian process, or given.
+    """Algorithms A, B, C, ... with given ratings, or ratings drawn from a Gaussian process.
 
     Parameters
     ----------
     log_ratings
-        ``log_ratings[t, algorithm]`` at the times 1, 2, ..., T, instead of drawing them.
+        ``log_ratings[t, algorithm]`` at the times 1, 2, ..., T; drawn by default.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def synthetic_portfolio(
                 f"algorithms; got the shape {list(logs.shape)}."
             )
     return tuple(
-        SyntheticAlgorithm(_letters(place), np.ascontiguousarray(logs[:, place]), correlation)
+        SyntheticAlgorithm(_letter_name(place), np.ascontiguousarray(logs[:, place]), correlation)
         for place in range(logs.shape[1])
     )
 
@@ -148,10 +148,10 @@ def polarbear_portfolio(name: str, options: Mapping[str, object]) -> Sequence[Al
     if name != "synthetic":
         return None
     readers: dict[str, Reader] = {
-        "algorithms": whole_number(2, _MOST),
-        "timepoints": whole_number(1, _MOST),
+        "algorithms": whole_number(2, _MAX_SIZE),
+        "timepoints": whole_number(1, _MAX_SIZE),
         "seed": whole_number(0),
-        "correlation": _real,
+        "correlation": _read_number,
         "log_ratings": lambda value, what: as_array(value, what),  # type: ignore[arg-type]  # checked there
     }
     return synthetic_portfolio(**read_options(options, readers, "The portfolio 'synthetic'"))
@@ -166,14 +166,14 @@ def polarbear_suite(name: str, options: Mapping[str, object]) -> Suite | None:
     return SyntheticSuite()
 
 
-def _real(value: object, what: str) -> float:
+def _read_number(value: object, what: str) -> float:
     try:
         return as_number(float(value) if isinstance(value, str) else value, what)
     except ValueError:
         raise InvalidInputError(f"{what} must be a number, got {value!r}.") from None
 
 
-def _letters(place: int) -> str:
-    """Name the algorithms A, B, ..., Z, A2, B2, ..."""
+def _letter_name(place: int) -> str:
+    """Name of an algorithm: A, B, ..., Z, A2, B2, ..."""
     letter, again = chr(ord("A") + place % 26), place // 26
     return letter if not again else f"{letter}{again + 1}"

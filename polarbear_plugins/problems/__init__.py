@@ -1,4 +1,4 @@
-"""What algorithms run on: problems, suites and configuration spaces."""
+"""Problems that algorithms run on, suites and configuration spaces."""
 
 from polarbear_plugins.problems.given import FunctionAlgorithm, GivenProblem, cube
 from polarbear_plugins.problems.protocols import (

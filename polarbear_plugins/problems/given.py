@@ -1,4 +1,4 @@
-"""Problems, suites and portfolios made of what a user hands over: a list, a function, a mapping."""
+"""Problems, suites and portfolios from a user's list, function or mapping."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RunFunction: TypeAlias = Callable[[Any, float, int], Trajectory]
 
 @dataclass(frozen=True, slots=True)
 class GivenProblem:
-    """A user's own object as a problem; plain functions receive ``value`` itself."""
+    """A user's object as a problem; plain functions receive ``value`` itself."""
 
     identity: Identity
     value: object
@@ -29,13 +29,13 @@ class GivenProblem:
 
 @dataclass(frozen=True, slots=True)
 class FunctionAlgorithm:
-    """A plain function ``run(problem, horizon, seed)`` as an algorithm; labels the trajectory it returns."""
+    """A function ``run(problem, horizon, seed)`` as an algorithm; labels the trajectory it returns."""
 
     name: str
     function: RunFunction
 
     def run(self, problem: Problem, horizon: float, seed: int, /) -> Trajectory:
-        """Run the function on the problem, or on the user's object if the problem is one."""
+        """Run the function on the problem, or on the user's object that it wraps."""
         trajectory = self.function(problem.value if isinstance(problem, GivenProblem) else problem, horizon, seed)
         if not isinstance(trajectory, Trajectory):
             raise InvalidInputError(f"{self.name!r} must return a Trajectory, got {type(trajectory).__name__}.")
@@ -43,7 +43,7 @@ class FunctionAlgorithm:
 
 
 class GivenSuite:
-    """A list as a suite: its problems are drawn without replacement, in an order that the seed decides."""
+    """A list as a suite: problems are drawn without replacement, in an order that depends on the seed."""
 
     def __init__(self, problems: Sequence[object], name: str = "given") -> None:
         if not problems:
@@ -57,7 +57,7 @@ class GivenSuite:
                 built = GivenProblem(_identity_of(problem, position), problem)
             if built.identity.name in self._problems:
                 raise InvalidInputError(
-                    f"Two problems of the list are called {built.identity.name!r}; names must differ."
+                    f"Two problems in the list are called {built.identity.name!r}; names must differ."
                 )
             self._problems[built.identity.name] = built
 
@@ -77,14 +77,14 @@ class GivenSuite:
 
 
 class SampledSuite:
-    """A function that draws a problem from a random generator, as a suite without end."""
+    """A function that draws a problem from a random generator, as an endless suite."""
 
     def __init__(self, sample: Callable[[np.random.Generator], object], name: str | None = None) -> None:
         self.name = str(name or getattr(sample, "__name__", "sampled"))
         self._sample = sample
 
     def identities(self, seed: int, /) -> Iterator[Identity]:
-        """Draw problems for ever; each has a random stream of its own."""
+        """Draw problems endlessly; each has its own random stream."""
         seed = as_whole_number(seed, "seed", at_least=0)
         for index in itertools.count():
             yield Identity(f"{seed}-{index}", {"seed": seed, "index": index})
@@ -97,12 +97,14 @@ class SampledSuite:
                 for key in ("seed", "index")
             ]
         except KeyError as missing:
-            raise InvalidInputError(f"identity {identity.name!r} has no {missing}; it was not drawn here.") from None
+            raise InvalidInputError(
+                f"identity {identity.name!r} has no {missing}; it was not drawn from this suite."
+            ) from None
         return GivenProblem(identity, self._sample(np.random.default_rng(stream)))
 
 
 def cube(dimension: int, low: float, high: float) -> tuple[FloatArray, FloatArray]:
-    """Give the bounds of a box with equal sides, read-only.
+    """Bounds of a box with equal sides, read-only.
 
     >>> cube(2, -5, 5)
     (array([-5., -5.]), array([5., 5.]))
@@ -113,7 +115,7 @@ def cube(dimension: int, low: float, high: float) -> tuple[FloatArray, FloatArra
 
 
 def as_suite(problems: Suite | Sequence[object] | Callable[[np.random.Generator], object]) -> Suite:
-    """Make a suite of a list of problems, of a function ``rng -> problem``, or leave a suite as it is.
+    """Suite from a list of problems or a function ``rng -> problem``; a suite is returned unchanged.
 
     >>> suite = as_suite(["easy.txt", "hard.txt"])
     >>> [identity.name for identity in suite.identities(0)]
@@ -133,7 +135,7 @@ def as_suite(problems: Suite | Sequence[object] | Callable[[np.random.Generator]
 
 
 def as_portfolio(algorithms: Mapping[str, RunFunction] | Iterable[Algorithm]) -> tuple[Algorithm, ...]:
-    """Make a portfolio of functions by name, or of a list of algorithms.
+    """Portfolio from functions by name, or from a list of algorithms.
 
     >>> def stand_still(problem, horizon, seed):
     ...     return Trajectory(algorithm="?", instance="?", times=[1], best=[float(problem)], horizon=horizon)
@@ -158,15 +160,15 @@ def as_portfolio(algorithms: Mapping[str, RunFunction] | Iterable[Algorithm]) ->
         for algorithm in portfolio:
             if not isinstance(algorithm, Algorithm):
                 raise InvalidInputError(
-                    f"{algorithm!r} is no algorithm: it needs a name and run(problem, horizon, seed). "
-                    "Plain functions are given by name: {'mine': run}."
+                    f"{algorithm!r} is not an algorithm: it needs a name and run(problem, horizon, seed). "
+                    "Pass plain functions by name: {'mine': run}."
                 )
     distinct_names((algorithm.name for algorithm in portfolio), "algorithms of the portfolio")
     return portfolio
 
 
 def _identity_of(problem: object, position: int) -> Identity:
-    """Name a user's object: by itself if it is text or a whole number, by its ``name``, by its place otherwise."""
+    """Identity of a user's object: its text or whole number, its ``name``, or else its position."""
     if isinstance(problem, str | int | np.integer) and not isinstance(problem, bool):
         return Identity(as_name(problem, f"problems[{position}]"))
     name = getattr(problem, "name", None)

@@ -1,7 +1,7 @@
-"""The protocols that hooks speak: problems, suites of them, and algorithms that run on them.
+"""Protocols of the hooks: problems, suites, and algorithms that run on problems.
 
-A race draws *identities* from a suite, sends them to workers, and builds each problem where it is needed: an identity
-is plain data, a problem may be neither small nor picklable.
+A race draws *identities* from a suite, sends them to workers, and builds each problem there: an identity is plain data,
+a problem may be large or not picklable.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from polarbear_plugins.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What it takes to build a problem again, in another process or by another person.
+    """What is needed to rebuild a problem, in another process or by another person.
 
     Parameters
     ----------
     name
-        Short, and different for every problem of a suite: the ``instance`` of the trajectories.
+        Short and unique in the suite: the ``instance`` of the trajectories.
     parameters
-        What :meth:`Suite.build` needs beside the name: JSON data only.
+        What :meth:`Suite.build` needs besides the name: JSON data only.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Identity:
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", as_name(self.name, "identity of a problem"))
         try:
-            # A round trip also copies, so that the identity cannot change behind its back.
+            # The round trip also copies, so that later changes to the argument do not matter.
             parameters = json.loads(json.dumps(dict(self.parameters), allow_nan=False))
         except (TypeError, ValueError) as problem:
             raise InvalidInputError(f"identity {self.name!r}: parameters must be JSON data ({problem}).") from None
@@ -76,7 +76,7 @@ class Problem(Protocol):
 
     @property
     def identity(self) -> Identity:
-        """What it takes to build this problem again."""
+        """What is needed to rebuild this problem."""
         ...
 
 
@@ -115,25 +115,25 @@ class SpaceProblem(Problem, Protocol):
 
 @runtime_checkable
 class Suite(Protocol):
-    """Problems that instances are drawn from.
+    """A source of problem instances.
 
-    It may have a number ``budget``: how far ``polarbear race`` goes on it unless the user says otherwise.
+    It may have a number ``budget``: the default budget of ``polarbear race`` on it.
     """
 
     @property
     def name(self) -> str:
-        """Name, as users ask for it."""
+        """Name, as users write it."""
         ...
 
     def identities(self, seed: int, /) -> Iterator[Identity]:
-        """Draw problems, cheaply and without building them.
+        """Draw problems cheaply, without building them.
 
-        The same seed gives the same identities in the same order.  A finite suite gives each of its problems once.
+        The same seed gives the same identities in the same order.  A finite suite yields each problem once.
         """
         ...
 
     def build(self, identity: Identity, /) -> Problem:
-        """Build the problem of an identity, as it was drawn; any process gets the same problem."""
+        """Build the problem of an identity; the same in every process."""
         ...
 
 
@@ -149,10 +149,10 @@ class Algorithm(Protocol):
     def run(self, problem: Problem, horizon: float, seed: int, /) -> Trajectory:
         """Run until ``horizon`` and return the trajectory, labelled with algorithm, instance and seed.
 
-        All random choices derive from ``seed``.  The trajectory is watched until ``horizon`` unless the algorithm
-        ends by itself earlier and would never improve again, in which case the horizon is still ``horizon``.
+        All random choices derive from ``seed``.  The horizon of the trajectory is ``horizon``, also if the algorithm
+        ends by itself earlier and would not improve any more.
 
-        :raises InvalidInputError: this algorithm cannot run on such a problem; says which it takes.
+        :raises InvalidInputError: this algorithm cannot run on such a problem; says which it accepts.
         """
         ...
 
@@ -161,7 +161,7 @@ class Algorithm(Protocol):
 class ChargedProblem(Problem, Protocol):
     """A problem over a configuration space whose evaluations have fidelities and costs.
 
-    It is a :class:`~polarbear_plugins.problems.protocols.SpaceProblem` too: ``evaluate`` is the value at full fidelity.
+    It is also a :class:`~polarbear_plugins.problems.protocols.SpaceProblem`; ``evaluate`` is the full-fidelity value.
     """
 
     @property
@@ -171,7 +171,7 @@ class ChargedProblem(Problem, Protocol):
 
     @property
     def least_fidelity(self) -> float:
-        """Smallest fidelity; the full one is 1.  It is 1 for a problem that has no other."""
+        """Smallest fidelity; full fidelity is 1, which is the value for a problem without others."""
         ...
 
     def measure(self, configuration: Configuration, fidelity: float = 1.0, /) -> tuple[float, float]:
@@ -194,5 +194,5 @@ class ObjectivesProblem(Problem, Protocol):
         ...
 
     def measure_objectives(self, configuration: Configuration, /) -> tuple[tuple[float, ...], float]:
-        """Values to be minimised, scaled such that 0 and 1 are the bounds of each; and the cost of this evaluation."""
+        """Values to be minimised, each scaled to bounds 0 and 1; and the cost of this evaluation."""
         ...

@@ -1,4 +1,4 @@
-"""Configuration spaces: named parameters, some of which count only when others have certain values."""
+"""Configuration spaces: named parameters, some active only when others have certain values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Configuration: TypeAlias = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class Float:
-    """A real parameter between two bounds, both included; ``log`` if it is searched on the log scale."""
+    """A real parameter between two bounds, both included; ``log`` if sampled on the log scale."""
 
     lower: float
     upper: float
@@ -29,7 +29,7 @@ class Float:
         _check_bounds(self.lower, self.upper, self.log)
 
     def accepts(self, value: object) -> bool:
-        """Tell whether the value lies in the range."""
+        """Whether the value lies in the range."""
         return isinstance(value, int | float) and not isinstance(value, bool) and self.lower <= value <= self.upper
 
     def sample(self, rng: np.random.Generator) -> float:
@@ -42,7 +42,7 @@ class Float:
 
 @dataclass(frozen=True, slots=True)
 class Integer:
-    """A whole parameter between two bounds, both included; ``log`` if it is searched on the log scale."""
+    """An integer parameter between two bounds, both included; ``log`` if sampled on the log scale."""
 
     lower: int
     upper: int
@@ -55,14 +55,14 @@ class Integer:
         _check_bounds(self.lower, self.upper, self.log)
 
     def accepts(self, value: object) -> bool:
-        """Tell whether the value is whole and lies in the range."""
+        """Whether the value is whole and lies in the range."""
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         return whole and bool(self.lower <= value <= self.upper)  # type: ignore[operator]
 
     def sample(self, rng: np.random.Generator) -> int:
         """Draw a value uniformly, on the log scale if ``log``."""
         if self.log:
-            # Half a unit on either side gives the bounds the same room as their neighbours.
+            # Half a unit on either side gives the bounds as much probability as their neighbours.
             drawn = round(math.exp(rng.uniform(math.log(self.lower - 0.5), math.log(self.upper + 0.5))))
             return min(max(drawn, self.lower), self.upper)
         return int(rng.integers(self.lower, self.upper, endpoint=True))
@@ -70,7 +70,7 @@ class Integer:
 
 @dataclass(frozen=True, slots=True)
 class Categorical:
-    """A parameter with a few values in no order."""
+    """A parameter with unordered values."""
 
     choices: tuple[Value, ...]
 
@@ -79,7 +79,7 @@ class Categorical:
             raise InvalidInputError("A categorical parameter needs at least one choice.")
 
     def accepts(self, value: object) -> bool:
-        """Tell whether the value is one of the choices."""
+        """Whether the value is one of the choices."""
         return any(value == choice and type(value) is type(choice) for choice in self.choices)
 
     def sample(self, rng: np.random.Generator) -> Value:
@@ -92,7 +92,7 @@ Parameter: TypeAlias = Float | Integer | Categorical
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``child`` counts only while ``parent`` counts and has one of the ``values``."""
+    """``child`` is active only if ``parent`` is active and has one of the ``values``."""
 
     child: str
     parent: str
@@ -114,7 +114,7 @@ class ConfigurationSpace:
     ('kernel',)
     >>> space.check({"kernel": "linear", "gamma": 0.1})
     Traceback (most recent call last):
-    polarbear_plugins.errors.InvalidInputError: The parameter 'gamma' is set, but counts only if kernel is radial.
+    polarbear_plugins.errors.InvalidInputError: The parameter 'gamma' is set, but is active only if kernel is radial.
     """
 
     __slots__ = ("_order", "conditions", "parameters")
@@ -129,24 +129,24 @@ class ConfigurationSpace:
             for value in condition.values:
                 if not self.parameters[condition.parent].accepts(value):
                     raise InvalidInputError(
-                        f"The condition on {condition.child!r} asks for {condition.parent} = {value!r}, "
-                        "which that parameter never has."
+                        f"The condition on {condition.child!r} requires {condition.parent} = {value!r}, "
+                        "which is not a value of that parameter."
                     )
         self._order = self._parents_first()
 
     def active(self, configuration: Configuration) -> tuple[str, ...]:
-        """Names of the parameters that count, given the values of the others; in the order of the space."""
-        counting: set[str] = set()
+        """Names of the active parameters, in the order of the space."""
+        active: set[str] = set()
         for name in self._order:
             if all(
-                condition.parent in counting and configuration.get(condition.parent) in condition.values
+                condition.parent in active and configuration.get(condition.parent) in condition.values
                 for condition in self._conditions_on(name)
             ):
-                counting.add(name)
-        return tuple(name for name in self.parameters if name in counting)
+                active.add(name)
+        return tuple(name for name in self.parameters if name in active)
 
     def check(self, configuration: Configuration) -> None:
-        """Refuse a configuration that misses an active parameter, sets an inactive one or leaves a range."""
+        """Refuse a configuration that lacks an active parameter, sets an inactive one or leaves a range."""
         unknown = [name for name in configuration if name not in self.parameters]
         if unknown:
             raise InvalidInputError(
@@ -159,7 +159,7 @@ class ConfigurationSpace:
                     f"{condition.parent} is {' or '.join(map(str, condition.values))}"
                     for condition in self._conditions_on(name)
                 )
-                raise InvalidInputError(f"The parameter {name!r} is set, but counts only if {why}.")
+                raise InvalidInputError(f"The parameter {name!r} is set, but is active only if {why}.")
             if name in active:
                 if name not in configuration:
                     raise InvalidInputError(f"The parameter {name!r} is missing; expected {parameter}.")
@@ -167,7 +167,7 @@ class ConfigurationSpace:
                     raise InvalidInputError(f"The parameter {name!r} is {configuration[name]!r}; expected {parameter}.")
 
     def sample(self, rng: np.random.Generator) -> dict[str, Value]:
-        """Draw a configuration: each active parameter from its own range, inactive ones left out."""
+        """Draw a configuration: each active parameter from its range; inactive ones are left out."""
         drawn = {name: parameter.sample(rng) for name, parameter in self.parameters.items()}
         return {name: drawn[name] for name in self.active(drawn)}
 

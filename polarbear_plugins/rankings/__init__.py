@@ -1,4 +1,4 @@
-"""Rankings: which algorithm is ahead of which, at each timepoint on each instance."""
+"""Rankings of algorithms at each timepoint on each instance."""
 
 from polarbear_plugins.rankings.stream import RankingStream, default_timepoints, rank, stream_rankings
 from polarbear_plugins.rankings.summaries import MeanCurves, add_virtual_algorithms, mean_ranks, mean_regret, win_shares

@@ -1,4 +1,4 @@
-"""The ranking kernel: places from values, over plain arrays."""
+"""The ranking kernel: ranks of values, on plain arrays."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import numpy as np
 
 from polarbear_plugins.arrays import FloatArray, RankArray
 
-# Counting who is better needs n^2 vector operations and no sort; measured, sorting wins from about here on.
+# Counting better values takes n^2 vector operations and no sort; measured, sorting is faster above this.
 _COUNTING_UP_TO = 18
-# Values ranked at a time: what counting works on stays in the second-level cache.
+# Values ranked at a time, so that counting stays in the second-level cache.
 _CHUNK = 1 << 15
 
 
 def ranks_of(values: FloatArray, tolerance: float = 0.0) -> RankArray:
-    """Place of each value along the last axis: 1 is the smallest, equal values share the better place.
+    """Rank of each value along the last axis: 1 is the smallest, equal values share the better rank.
 
-    ``nan`` is absent and gets place 0; ``inf`` ranks behind every finite value.  A place is one more than the
-    number of strictly better values, so a tie of two for the first place is followed by the third.
+    ``nan`` is absent and gets rank 0; ``inf`` ranks behind every finite value.  A rank is one more than the number of
+    strictly better values, so two values tied at rank 1 are followed by rank 3.
 
     Parameters
     ----------
     values
         Any shape; at most 32,767 along the last axis.
     tolerance
-        Values at most this far above the best one of their tie are tied with it, so no tie spans more.
+        Values at most this far above the best of their tie belong to it, so no tie spans more.
 
     Examples
     --------

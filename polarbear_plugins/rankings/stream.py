@@ -1,4 +1,4 @@
-"""From trajectories to rankings: all at once, or block by block as instances become complete."""
+"""Rankings from trajectories: all at once, or block by block as instances become complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from polarbear_plugins.trajectories.runs import check_trajectory
 from polarbear_plugins.trajectories.timepoints import as_timepoints, log_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
 
-# What is kept of the runs on one instance: algorithm -> seed -> best value at each timepoint.
+# Runs on one instance: algorithm -> seed -> best value at each timepoint.
 InstanceRuns: TypeAlias = dict[str, dict[int, FloatArray]]
 
 
@@ -32,8 +32,8 @@ def rank(
 ) -> RankingTable:
     """Rank algorithms at every timepoint on every instance.
 
-    A run that has nothing yet at a timepoint ranks last there; a run that was not watched so far is absent, which
-    makes the ranking partial.  The table does not depend on the order of the trajectories.
+    A run without a value at a timepoint ranks last there; a run that was not watched that far is absent, which makes
+    the ranking partial.  The table does not depend on the order of the trajectories.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ def rank(
         When to compare; :func:`default_timepoints` of the trajectories if not given.
     repetitions
         Several runs of an algorithm on an instance are paired in the order of their seeds.  ``"weight"``: the pairs
-        of an instance together count as one instance, and an algorithm with fewer runs meets the others again with
-        the runs it has.  ``"independent"``: each pair counts as an instance, and no run is used twice.
+        of an instance together count as one instance, and an algorithm with fewer runs than others reuses them.
+        ``"independent"``: each pair counts as an instance, and no run is used twice.
     algorithms
-        Which ones, and in which order; by default all, by name.
+        Names, in the order of the table; by default all, sorted by name.
     tolerance
-        Values this close are tied; by default only equal ones.
+        Values this close tie; by default only equal ones.
 
     Examples
     --------
@@ -61,16 +61,16 @@ def rank(
     """
     wanted = None if algorithms is None else as_algorithms(algorithms)
     given: set[str] = set()
-    chosen: Iterator[Trajectory] = _chosen(trajectories, wanted, given)
+    selected: Iterator[Trajectory] = _select_runs(trajectories, wanted, given)
     if timepoints is None:
-        runs = list(chosen)
+        runs = list(selected)
         timepoints = default_timepoints(runs) if runs else [1.0]
-        chosen = iter(runs)
+        selected = iter(runs)
     grid = as_timepoints(timepoints)
     instances: dict[str, InstanceRuns] = {}
     first, last = np.inf, -np.inf
-    for trajectory in chosen:
-        _keep(instances.setdefault(trajectory.instance, {}), trajectory, grid)
+    for trajectory in selected:
+        _add_run(instances.setdefault(trajectory.instance, {}), trajectory, grid)
         first = min(first, _first_value(trajectory))
         last = max(last, trajectory.horizon)
     if not given:
@@ -79,7 +79,7 @@ def rank(
     missing = [name for name in wanted or () if name not in given]
     if missing:
         raise InvalidInputError(
-            f"algorithms: there is no trajectory of {', '.join(missing)}. There are some of {', '.join(names)}."
+            f"algorithms: there is no trajectory of {', '.join(missing)}. There are trajectories of {', '.join(names)}."
         )
     empty = RankingTable(
         wanted or names,
@@ -87,16 +87,16 @@ def rank(
         repetitions=repetitions,
         tolerance=tolerance,
     )
-    _check_inside(grid, first, last)
+    _check_timepoints_covered(grid, first, last)
     table = _append_instances(empty, {name: instances[name] for name in sorted(instances, key=natural_key)})
     check_comparable(table)
     return table
 
 
 class RankingStream:
-    """Collects trajectories in any order and gives out the rankings of an instance once it is complete.
+    """Collects trajectories in any order and returns the rankings of an instance once it is complete.
 
-    Of a run only the values at the timepoints are kept, and those only until its instance is complete.
+    Only the values of a run at the timepoints are kept, and only until its instance is complete.
 
     Parameters
     ----------
@@ -129,11 +129,11 @@ class RankingStream:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """Instances that have some of their runs, in the order in which they began."""
+        """Incomplete instances, in the order of their first runs."""
         return tuple(self._waiting)
 
     def add(self, trajectory: Trajectory) -> RankingTable | None:
-        """Take a run; return the rankings of its instance if this run completes it."""
+        """Add a run; return the rankings of its instance if this run completes it."""
         check_trajectory(trajectory)
         name = trajectory.instance
         if trajectory.algorithm not in self._empty.algorithms:
@@ -142,22 +142,22 @@ class RankingStream:
             )
         if name in self._finished:
             raise InvalidInputError(
-                f"The rankings of instance {name!r} have been given out already; {trajectory!r} comes too late. "
+                f"The rankings of instance {name!r} have been returned already; {trajectory!r} comes too late. "
                 "Say with runs= how many runs each algorithm has."
             )
         if len(self._waiting.get(name, {}).get(trajectory.algorithm, ())) == self._runs:
             raise InvalidInputError(
-                f"{trajectory.algorithm!r} has had its {self._runs} run(s) on instance {name!r} already; "
-                f"say with runs= how many there are, got one more with seed {trajectory.seed}."
+                f"{trajectory.algorithm!r} already has {self._runs} run(s) on instance {name!r}, got one more with "
+                f"seed {trajectory.seed}. Say with runs= how many runs each algorithm has."
             )
         runs = self._waiting.setdefault(name, {})
-        _keep(runs, trajectory, self._empty.timepoints)
+        _add_run(runs, trajectory, self._empty.timepoints)
         if any(len(runs.get(algorithm, ())) < self._runs for algorithm in self._empty.algorithms):
             return None
         return self._release(name)
 
     def finish(self) -> Iterator[RankingTable]:
-        """Give out the instances that are still incomplete, as partial rankings."""
+        """Partial rankings of the instances that are still incomplete."""
         for name in self.waiting:
             yield self._release(name)
 
@@ -175,7 +175,7 @@ def stream_rankings(
     repetitions: Repetitions = "weight",
     tolerance: float = 0.0,
 ) -> Iterator[RankingTable]:
-    """Turn trajectories in any order into blocks of rankings, one for each instance.
+    """Blocks of rankings, one for each instance, from trajectories in any order.
 
     A block comes as soon as its instance is complete; incomplete instances come at the end, as partial rankings.
     See :class:`RankingStream` for the parameters and :meth:`RankingTable.append` for collecting the blocks.
@@ -191,7 +191,7 @@ def rank_cells(
     cells: Mapping[tuple[str, str], Sequence[FloatArray]],
     instances: Iterable[str],
 ) -> RankingTable:
-    """Rank runs whose values at the timepoints are known: ``cells[algorithm, instance]`` are those of each run.
+    """Rank runs by their values at the timepoints: ``cells[algorithm, instance]`` has an array for each run.
 
     Several runs of an algorithm on an instance are repetitions that share the weight of the instance.
     """
@@ -202,8 +202,8 @@ def rank_cells(
 def default_timepoints(trajectories: Iterable[Trajectory], count: int = 50) -> FloatArray:
     """Log-spaced timepoints over the time in which every algorithm has values on some instance.
 
-    They are whole where all times are, as with evaluations; then there may be fewer than ``count``.  A single timepoint
-    is the last one.
+    If all times are whole, as with evaluations, so are the timepoints, and there may be fewer than ``count``.  A single
+    timepoint is the last one.
     """
     count = as_whole_number(count, "default_timepoints: count", at_least=1)
     first: dict[str, float] = {}
@@ -231,7 +231,7 @@ def default_timepoints(trajectories: Iterable[Trajectory], count: int = 50) -> F
         )
     if count == 1 or start == stop:
         return as_timepoints([stop])
-    if start == 0:  # no place on the log scale: the first change after it
+    if start == 0:  # not on the log scale: use the first change after it
         start = min(earliest, stop / 2)
     low, high = float(np.ceil(start)), float(np.floor(stop))
     if whole and low <= high:
@@ -239,8 +239,10 @@ def default_timepoints(trajectories: Iterable[Trajectory], count: int = 50) -> F
     return log_timepoints(start, stop, count)
 
 
-def _chosen(trajectories: Iterable[Trajectory], wanted: Sequence[str] | None, given: set[str]) -> Iterator[Trajectory]:
-    """Pass on the runs of the wanted algorithms, and note in ``given`` of which ones there are any."""
+def _select_runs(
+    trajectories: Iterable[Trajectory], wanted: Sequence[str] | None, given: set[str]
+) -> Iterator[Trajectory]:
+    """Runs of the wanted algorithms; adds the names of all algorithms that have runs to ``given``."""
     for trajectory in trajectories:
         given.add(check_trajectory(trajectory).algorithm)
         if wanted is None or trajectory.algorithm in wanted:
@@ -248,12 +250,12 @@ def _chosen(trajectories: Iterable[Trajectory], wanted: Sequence[str] | None, gi
 
 
 def _first_value(trajectory: Trajectory) -> float:
-    """When the run found its first value; infinity if never."""
+    """Time of the first value of a run; ``inf`` if there is none."""
     found = np.flatnonzero(trajectory.best < np.inf)
     return float(trajectory.times[found[0]]) if found.size else np.inf
 
 
-def _keep(runs: InstanceRuns, trajectory: Trajectory, grid: FloatArray) -> None:
+def _add_run(runs: InstanceRuns, trajectory: Trajectory, grid: FloatArray) -> None:
     seeds = runs.setdefault(trajectory.algorithm, {})
     if trajectory.seed in seeds:
         raise InvalidInputError(
@@ -288,8 +290,8 @@ def _append_paired(table: RankingTable, instances: Mapping[str, Mapping[str, Seq
     return table.extended(values, names)
 
 
-def _check_inside(grid: FloatArray, first: float, last: float) -> None:
-    """Refuse timepoints at which no run has anything to compare."""
+def _check_timepoints_covered(grid: FloatArray, first: float, last: float) -> None:
+    """Refuse timepoints at which no run has a value."""
     outside = grid[(grid < first) | (grid > last)]
     if outside.size:
         some = ", ".join(f"{timepoint:g}" for timepoint in outside[:3]) + (", ..." if outside.size > 3 else "")

@@ -1,4 +1,4 @@
-"""What rankings say without a model: shares of wins, mean ranks, mean regret; and virtual algorithms."""
+"""Summaries of rankings without a model: win shares, mean ranks, mean regret; and virtual algorithms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def win_shares(table: RankingTable) -> FloatArray:
     """Share of the instances on which each algorithm is best, at each timepoint.
 
     The plug-in estimate of the ratings: how often an algorithm ranks first among those present, a tie for the first
-    place split evenly, rows weighted as the table says.  ``nan`` where an algorithm was never compared.
+    place split evenly, rows weighted as in the table.  ``nan`` where an algorithm was never compared.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def win_shares(table: RankingTable) -> FloatArray:
     >>> win_shares(table)
     array([[0.75, 0.25]])
     """
-    compared = np.count_nonzero(table.ranks, axis=-1, keepdims=True) > 1  # who is alone neither wins nor loses
+    compared = np.count_nonzero(table.ranks, axis=-1, keepdims=True) > 1  # an algorithm alone neither wins nor loses
     first = ((table.ranks == 1) & compared).astype(np.float64)
     first /= np.maximum(first.sum(axis=-1, keepdims=True), 1.0)
     weights = table.weights
@@ -53,13 +53,13 @@ class MeanCurves:
     Attributes
     ----------
     algorithms : tuple of str
-        Who was compared.
+        The algorithms compared.
     timepoints : array
-        When.
+        The timepoints.
     mean, standard_error : arrays[timepoint, algorithm]
         ``nan`` where no instance, or a single one, has all algorithms.
     count : array[timepoint]
-        How many instances have; rows, if there is one instance only or the table says that they are independent.
+        Number of those instances; of rows, if there is one instance only or rows are independent.
     """
 
     algorithms: tuple[str, ...]
@@ -85,13 +85,13 @@ class MeanCurves:
 
 
 def mean_ranks(table: RankingTable, among: Sequence[str] | None = None) -> MeanCurves:
-    """Mean rank of each algorithm at each timepoint: 1 is best, ties share the mean of their places.
+    """Mean rank of each algorithm at each timepoint: 1 is best, ties get the mean of their ranks.
 
     Parameters
     ----------
     table
         Rankings, from :func:`polarbear_plugins.rank` or a race.  Where an algorithm is missing, as after its
-        elimination, the instance does not count, since ranks among fewer would be smaller.
+        elimination, the instance does not count, since ranks among fewer algorithms are smaller.
     among
         Rank only these, on instances that have all of them.
 
@@ -104,16 +104,16 @@ def mean_ranks(table: RankingTable, among: Sequence[str] | None = None) -> MeanC
     """
     from scipy.stats import rankdata
 
-    names, values = _selected(table, among)
+    names, values = _values_among(table, among)
     places = rankdata(ranks_of(values, table.tolerance), axis=-1)  # values within the tolerance tie
-    return _averaged(table, names, np.where(np.isnan(values), np.nan, places))
+    return _average_rows(table, names, np.where(np.isnan(values), np.nan, places))
 
 
 def mean_regret(table: RankingTable, among: Sequence[str] | None = None) -> MeanCurves:
-    """Mean normalised regret: 0 is the best value that anybody found on the instance, 1 the worst one.
+    """Mean normalised regret: 0 is the best value found on the instance, 1 the worst.
 
-    The range of an instance is that of the values at the timepoints, over all algorithms and runs.  Who has nothing yet
-    has a regret of 1.
+    The range of an instance is that of the values at the timepoints, over all algorithms and runs.  An algorithm
+    without a value so far has a regret of 1.
 
     Parameters
     ----------
@@ -128,33 +128,35 @@ def mean_regret(table: RankingTable, among: Sequence[str] | None = None) -> Mean
     array([[0.5 , 1.  ],
            [0.25, 0.  ]])
     """
-    names, values = _selected(table, among)
+    names, values = _values_among(table, among)
     regrets = np.full(values.shape, np.nan)
     for instance in range(len(table.instances)):
         rows = table.instance_index == instance
         finite = table.values[rows]
         finite = finite[np.isfinite(finite)]
         low, span = (finite.min(), np.ptp(finite)) if finite.size else (0.0, 0.0)
-        with np.errstate(invalid="ignore"):  # nothing yet, inf, is 1 below
+        with np.errstate(invalid="ignore"):  # inf, no value so far, becomes 1 below
             scaled = (values[rows] - low) / (span if span > 0 else 1.0)
         regrets[rows] = np.clip(scaled, 0, 1)
-    return _averaged(table, names, regrets)
+    return _average_rows(table, names, regrets)
 
 
-def _selected(table: RankingTable, among: Sequence[str] | None) -> tuple[tuple[str, ...], FloatArray]:
+def _values_among(table: RankingTable, among: Sequence[str] | None) -> tuple[tuple[str, ...], FloatArray]:
     """Values of some algorithms; ``nan`` for all of them where one is missing."""
     names = table.algorithms if among is None else tuple(among)
     unknown = [name for name in names if name not in table.algorithms]
     if unknown or not names or len(set(names)) < len(names):
-        raise InvalidInputError(f"among: expected different ones of {', '.join(table.algorithms)}, got {list(names)}.")
+        raise InvalidInputError(
+            f"among: expected distinct names from {', '.join(table.algorithms)}, got {list(names)}."
+        )
     every: FloatArray = table.values
     values = every[..., [table.algorithms.index(name) for name in names]]
     values[np.isnan(values).any(axis=-1)] = np.nan
     return names, values
 
 
-def _averaged(table: RankingTable, names: tuple[str, ...], each: FloatArray) -> MeanCurves:
-    """Average the rows of each instance, then the instances; the rows at once if they are independent, or of one."""
+def _average_rows(table: RankingTable, names: tuple[str, ...], each: FloatArray) -> MeanCurves:
+    """Average the rows of each instance, then the instances; all rows if they are independent or of one instance."""
     by_instance = len(table.instances) > 1 and table.repetitions == "weight"
     index = table.instance_index if by_instance else np.arange(len(table))
     groups = int(index.max()) + 1 if len(index) else 0
@@ -163,7 +165,7 @@ def _averaged(table: RankingTable, names: tuple[str, ...], each: FloatArray) -> 
     counts = np.zeros_like(sums)
     np.add.at(sums, index, np.where(present, each, 0.0))
     np.add.at(counts, index, present)
-    with np.errstate(invalid="ignore", divide="ignore"):  # nobody there is nan
+    with np.errstate(invalid="ignore", divide="ignore"):  # nan where no algorithm has a value
         means = sums / counts
         there = counts > 0
         number = there.sum(axis=0)
@@ -179,15 +181,15 @@ def add_virtual_algorithms(
 ) -> RankingTable:
     """Rank virtual algorithms with the others, such as a portfolio measured jointly.
 
-    Adding the ratings of the members underestimates a portfolio whose members complete each other, as when the
-    hypervolume of their joined fronts exceeds each one's.  Measured jointly and ranked like an algorithm, it gets a
-    rating of its own from the same runs.
+    The sum of the members' ratings underestimates a portfolio whose members complement each other, as when the
+    hypervolume of their joint front exceeds that of each.  Measured jointly and ranked like an algorithm, it gets its
+    own rating from the same runs.
 
     Parameters
     ----------
     virtual
-        By name, either the algorithms that run in parallel, of which the best result counts (``nan`` where one of
-        them was not observed), or the values ``[row, timepoint]`` of the joint measurement, in the rows of the table.
+        By name, either the algorithms that run in parallel, the best result of which counts (``nan`` where one was not
+        observed), or the values ``[row, timepoint]`` of the joint measurement, in the rows of the table.
     maximize
         Larger values are better in those measurements.
 
@@ -204,24 +206,24 @@ def add_virtual_algorithms(
     """
     if not virtual:
         raise InvalidInputError("virtual: expected at least one name with its members or its values.")
-    columns = [_measured(table, as_name(name, "virtual"), given, maximize) for name, given in virtual.items()]
+    columns = [_virtual_values(table, as_name(name, "virtual"), given, maximize) for name, given in virtual.items()]
     names = [*table.algorithms, *(as_name(name, "virtual") for name in virtual)]
     empty = RankingTable(names, table.timepoints, repetitions=table.repetitions, tolerance=table.tolerance)
     weights = table.weights
-    if table.repetitions == "weight":  # the new table divides them by the rows of the instance again
+    if table.repetitions == "weight":  # the new table divides by the rows of the instance again
         weights = weights * np.bincount(table.instance_index)[table.instance_index]
     rows = [table.instances[index] for index in table.instance_index]
     return empty.extended(np.concatenate([table.values, np.stack(columns, axis=-1)], axis=-1), rows, weights)
 
 
-def _measured(table: RankingTable, name: str, given: Sequence[str] | ArrayLike, maximize: bool) -> FloatArray:
+def _virtual_values(table: RankingTable, name: str, given: Sequence[str] | ArrayLike, maximize: bool) -> FloatArray:
     if isinstance(given, str):
         raise InvalidInputError(f"virtual {name!r}: expected a list of members or an array of values, got {given!r}.")
     if isinstance(given, list | tuple) and given and all(isinstance(member, str) for member in given):
         unknown = [member for member in given if member not in table.algorithms]
         if unknown:
             raise InvalidInputError(
-                f"virtual {name!r}: the table knows no {', '.join(map(repr, unknown))}; it has "
+                f"virtual {name!r}: there is no {', '.join(map(repr, unknown))} in the table; it has "
                 f"{', '.join(table.algorithms)}."
             )
         return table.values[:, :, [table.algorithms.index(member) for member in given]].min(axis=-1)

@@ -1,4 +1,4 @@
-"""Ranking tables: who was how good at every timepoint on every instance."""
+"""Ranking tables: values and ranks of algorithms at every timepoint on every instance."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Array = TypeVar("Array", bound=NDArray[np.generic])
 class RankingTable:
     """Rankings of algorithms at common timepoints, a row for each instance and repetition.
 
-    A table does not change; :meth:`append` returns a longer one.  Both share their storage, so appending a block
-    costs time in proportion to the block, however long the table already is.
+    A table is immutable; :meth:`append` returns a longer one.  Both share their storage, so the cost of appending a
+    block does not depend on the length of the table.
 
-    Make one with :func:`polarbear_plugins.rank` from trajectories or :meth:`from_values` from arrays.
+    Create one with :func:`polarbear_plugins.rank` from trajectories or :meth:`from_values` from arrays.
 
     Attributes
     ----------
@@ -42,9 +42,9 @@ class RankingTable:
         The grid, in the order of their second axis.
     repetitions
         What several rows of one instance mean: with ``"weight"`` they share the weight of the instance, since they
-        are no independent evidence about the distribution of instances; with ``"independent"`` each counts in full.
+        are not independent evidence about the distribution of instances; with ``"independent"`` each counts in full.
     tolerance
-        Values this close count as tied.
+        Values this close tie.
     """
 
     __slots__ = ("_instances", "_rows", "_store", "algorithms", "repetitions", "timepoints", "tolerance")
@@ -57,7 +57,7 @@ class RankingTable:
         repetitions: Repetitions = "weight",
         tolerance: float = 0.0,
     ) -> None:
-        """Make a table without rows, to be appended to."""
+        """Create a table without rows."""
         self.algorithms = as_algorithms(algorithms)
         self.timepoints = as_timepoints(timepoints)
         self.repetitions = as_choice(repetitions, Repetitions, "repetitions")
@@ -87,13 +87,13 @@ class RankingTable:
         ----------
         values
             ``values[instance, timepoint, algorithm]``; ``nan`` where the algorithm was not observed, ``inf`` where it
-            ran but has nothing yet (``-inf`` if ``maximize``).
+            ran but has no value so far (``-inf`` if ``maximize``).
         instances
-            Names; ``0, 1, ...`` by default.  A name that occurs again is a repetition of that instance.
+            Names; ``0, 1, ...`` by default.  A repeated name is a repetition of that instance.
         maximize
-            Larger values are better; the table holds them with the sign turned.
+            Larger values are better; the table holds them with the sign flipped.
         weights
-            What each row counts, 1 by default; with ``repetitions="weight"`` divided by the instance's rows.
+            Weight of each row, 1 by default; with ``repetitions="weight"`` divided by the instance's rows.
 
         Examples
         --------
@@ -126,10 +126,12 @@ class RankingTable:
         return table
 
     def extended(self, values: FloatArray, instances: Sequence[str], weights: FloatArray | None = None) -> RankingTable:
-        """Append rows of minimised values, an instance name for each; ranks only the new rows."""
+        """Append rows of minimised values, with an instance name for each; only the new rows are ranked."""
         if values.shape != (len(instances), self.timepoints.size, len(self.algorithms)):
-            raise InvalidInputError(f"values of the shape {list(values.shape)} do not fit {len(instances)} rows here.")
-        return self._appended(values, ranks_of(values, self.tolerance), instances, weights)
+            raise InvalidInputError(
+                f"values of shape {list(values.shape)} do not match {len(instances)} rows of this table."
+            )
+        return self._append_rows(values, ranks_of(values, self.tolerance), instances, weights)
 
     def append(self, block: RankingTable) -> RankingTable:
         """Append the rows of another table of the same algorithms and timepoints.
@@ -145,18 +147,19 @@ class RankingTable:
                 raise InvalidInputError(f"append: the tables differ in their {what}: {mine!r} and {other!r}.")
         if not np.array_equal(self.timepoints, block.timepoints):
             raise InvalidInputError(
-                f"append: the tables have different timepoints: {_span(self.timepoints)} and {_span(block.timepoints)}."
+                f"append: the tables have different timepoints: {_describe_grid(self.timepoints)} and "
+                f"{_describe_grid(block.timepoints)}."
             )
         names = block.instances
         rows = [names[index] for index in block.instance_index]
-        return self._appended(block.values, block.ranks, rows, block._store.weights[: len(block)])
+        return self._append_rows(block.values, block.ranks, rows, block._store.weights[: len(block)])
 
-    def _appended(
+    def _append_rows(
         self, values: FloatArray, ranks: RankArray, instances: Sequence[str], weights: FloatArray | None
     ) -> RankingTable:
         store, rows = self._store, self._rows + len(values)
         if store.rows != self._rows or rows > len(store.values):
-            # Full, or another table went on from here: a copy with room for as much again keeps the cost linear.
+            # Full, or another table has appended here: a copy with twice the capacity keeps the cost linear.
             store = store.copy(self._rows, self._instances, capacity=max(16, 2 * rows))
         longer = RankingTable.__new__(RankingTable)
         longer.algorithms, longer.timepoints = self.algorithms, self.timepoints
@@ -169,26 +172,26 @@ class RankingTable:
     @property
     def values(self) -> FloatArray:
         """``values[row, timepoint, algorithm]``: best value so far, minimised; ``nan`` where not observed."""
-        return _frozen(self._store.values[: self._rows])
+        return _read_only(self._store.values[: self._rows])
 
     @property
     def ranks(self) -> RankArray:
-        """``ranks[row, timepoint, algorithm]``: 1 is best, ties share the better place, 0 is absent."""
-        return _frozen(self._store.ranks[: self._rows])
+        """``ranks[row, timepoint, algorithm]``: 1 is best, ties share the better rank, 0 is absent."""
+        return _read_only(self._store.ranks[: self._rows])
 
     @property
     def instances(self) -> tuple[str, ...]:
-        """Names of the instances, each once, in the order in which they came."""
+        """Names of the instances, each once, in order of first appearance."""
         return tuple(self._store.names[: self._instances])
 
     @property
     def instance_index(self) -> NDArray[np.intp]:
         """For each row, which of ``instances`` it belongs to."""
-        return _frozen(self._store.instance_index[: self._rows])
+        return _read_only(self._store.instance_index[: self._rows])
 
     @property
     def repetition_index(self) -> NDArray[np.intp]:
-        """For each row, how many rows of the same instance stand before it."""
+        """For each row, how many rows of the same instance precede it."""
         index = self.instance_index
         order = np.argsort(index, kind="stable")
         sizes = np.bincount(index, minlength=self._instances)
@@ -199,14 +202,14 @@ class RankingTable:
 
     @property
     def weights(self) -> FloatArray:
-        """For each row, what it counts: under ``repetitions="weight"`` all rows of an instance count as one."""
+        """Weight of each row; with ``repetitions="weight"`` the rows of an instance together weigh 1."""
         given = self._store.weights[: self._rows]
         if self.repetitions == "independent":
-            return _frozen(given)
+            return _read_only(given)
         return given / np.bincount(self.instance_index, minlength=1)[self.instance_index]
 
     def __len__(self) -> int:
-        """Count the rows: instances times repetitions."""
+        """Number of rows: instances times repetitions."""
         return self._rows
 
     def __eq__(self, other: object) -> bool:
@@ -222,10 +225,10 @@ class RankingTable:
         )
 
     def to_pandas(self) -> pd.DataFrame:
-        """Give the rankings as a table in long form: a row for each value that was observed.
+        """The rankings in long form: a row for each observed value.
 
-        Columns: ``instance``, ``repetition`` (how many rows of the instance stand before), ``timepoint``,
-        ``algorithm``, ``value`` (minimised), ``rank`` (1 is best, ties share the better place) and ``weight``.
+        Columns: ``instance``, ``repetition`` (how many rows of the instance precede it), ``timepoint``, ``algorithm``,
+        ``value`` (minimised), ``rank`` (1 is best, ties share the better rank) and ``weight``.
 
         >>> table = RankingTable.from_values([[[3.0, 1.0]]], algorithms=["csa", "msr"], timepoints=[10])
         >>> table.to_pandas()
@@ -242,7 +245,7 @@ class RankingTable:
         return frame
 
     def parts(self) -> tuple[tuple[str, ...], FloatArray, Repetitions, float, FloatArray, list[str], FloatArray]:
-        """Give what the table is made of, without the room to grow; :meth:`from_parts` makes it again."""
+        """The contents of the table; :meth:`from_parts` restores it."""
         given = np.array(self._store.weights[: self._rows])
         rows = [self._store.names[index] for index in self.instance_index]
         empty = (self.algorithms, self.timepoints, self.repetitions, self.tolerance)
@@ -259,7 +262,7 @@ class RankingTable:
         instances: Sequence[str],
         weights: FloatArray,
     ) -> RankingTable:
-        """Table from its :meth:`parts`: names and weights are those of the rows."""
+        """Table from its :meth:`parts`; instances and weights are per row."""
         empty = cls(algorithms, timepoints, repetitions=repetitions, tolerance=tolerance)
         return empty.extended(values, instances, weights)
 
@@ -270,7 +273,7 @@ class RankingTable:
 
     def __repr__(self) -> str:
         return (
-            f"RankingTable({len(self.algorithms)} algorithms, timepoints {_span(self.timepoints)}, "
+            f"RankingTable({len(self.algorithms)} algorithms, timepoints {_describe_grid(self.timepoints)}, "
             f"{self._instances} instances in {self._rows} rows)"
         )
 
@@ -289,7 +292,7 @@ class RankingTable:
 
 
 class _Store:
-    """Rows with room to grow; several tables may share one, each seeing the rows up to its own length."""
+    """Rows with spare capacity; several tables may share one, each using the rows up to its own length."""
 
     def __init__(self, capacity: int, timepoints: int, algorithms: int) -> None:
         self.rows = 0
@@ -332,7 +335,7 @@ def check_comparable(table: RankingTable) -> None:
 
 
 def as_algorithms(algorithms: Sequence[str]) -> tuple[str, ...]:
-    """Check the names of the algorithms to compare: at least two, no two the same."""
+    """Check the names of the algorithms to compare: at least two, all distinct."""
     if isinstance(algorithms, str) or not isinstance(algorithms, Iterable):
         raise InvalidInputError(f"algorithms: expected a list of names, got {algorithms!r}.")
     given = (as_name(name, f"algorithms[{place}]") for place, name in enumerate(algorithms))
@@ -354,10 +357,10 @@ def _as_weights(weights: ArrayLike, rows: int) -> FloatArray:
     return array
 
 
-def _frozen(array: Array) -> Array:
+def _read_only(array: Array) -> Array:
     array.flags.writeable = False
     return array
 
 
-def _span(timepoints: FloatArray) -> str:
+def _describe_grid(timepoints: FloatArray) -> str:
     return f"{timepoints.size} from {timepoints[0]:g} to {timepoints[-1]:g}"

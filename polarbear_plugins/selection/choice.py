@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Choice:
-    """The algorithm to use, and why.  Made by :func:`polarbear_plugins.select`.
+    """The algorithm to use, and why.  Returned by :func:`polarbear_plugins.select`.
 
     Attributes
     ----------
     algorithm
-        The choice.
+        The algorithm chosen.
     candidates
-        What there was to choose from, in the order of the posterior.
+        The algorithms to choose from, in the order of the posterior.
     preference, risk
-        Under what; ``weights`` holds the weight of each timepoint if the preference is a weighted mean, else ``None``.
+        Their names; ``weights`` holds the weight of each timepoint if the preference is a weighted mean, else ``None``.
     scores
-        What the risk profile makes of each candidate's value; the choice has the highest.
+        Score of each candidate under the risk profile; the choice has the highest.
     values
         ``values[draw, candidate]``: posterior of the value of each candidate.
     expected_regret
-        How far the value of the choice is expected to lie below that of whichever candidate is really best.
+        Expected difference between the value of the best candidate and that of the choice.
     """
 
     algorithm: str
@@ -65,18 +65,18 @@ class Choice:
         import pandas as pd
 
         columns = self._columns(probability)
-        # Stable, and the mean decides between equal scores, as in the choice itself.
+        # Stable; the mean breaks ties between scores, as in the choice itself.
         order = np.lexsort((-columns["mean"], -columns["score"]))
         index = pd.Index([self.candidates[place] for place in order], name="algorithm")
         return pd.DataFrame({name: column[order] for name, column in columns.items()}, index=index)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Give the posterior of the values in long form, with columns ``draw``, ``algorithm`` and ``value``."""
+        """The posterior of the values in long form, with columns ``draw``, ``algorithm`` and ``value``."""
         axes = {"draw": np.arange(len(self.values)), "algorithm": self.candidates}
         return long_frame(axes, {"value": self.values})
 
     def to_dict(self, probability: float = 0.95) -> dict[str, Any]:
-        """Everything but the draws, in plain types that JSON can hold."""
+        """JSON-ready dict of everything but the draws."""
         columns = self._columns(probability)
         return {
             "algorithm": self.algorithm,
@@ -118,21 +118,21 @@ def select(
     preference: PreferenceLike = "uniform",
     risk: str = "expected",
 ) -> Choice:
-    """Choose an algorithm under a time preference and a risk profile; no further experiment is needed.
+    """Choose an algorithm under a time preference and a risk profile, without further experiments.
 
     The preference turns the ratings of a candidate over time into one value, draw by draw; the risk profile turns
-    the posterior of that value into a score; the highest score wins, and the mean decides between equal scores.
+    the posterior of that value into a score; the highest score wins, and the mean breaks ties.
 
     Parameters
     ----------
     among
-        The candidates, all algorithms by default; after a race its Pareto set.  Ratings are those among the candidates:
-        the probability of being the best *of them*, which sums to 1 at each timepoint.
+        The candidates, all algorithms by default; after a race, its Pareto set.  Ratings are those among the
+        candidates: the probability of being the best *of them*, which sums to 1 at each timepoint.
     preference
         ``"uniform"``
-            Mean rating over the time from the first to the last timepoint: the budget may be anything in between.
+            Mean rating over the time from the first to the last timepoint: any budget in between is equally likely.
         ``"log-uniform"``
-            The same over the logarithm of time: each factor of the budget counts the same, so early times count more.
+            The same over the logarithm of time: equal ratios of budgets weigh the same, so early times weigh more.
         ``"final"``
             Rating at the last timepoint.
         ``"worst"``
@@ -140,12 +140,11 @@ def select(
         a weight for each timepoint
             Weighted mean; only ratios between the weights matter.
         a distribution of the budget
-            A frozen distribution of scipy, or anything with ``cdf`` (and ``pmf`` if it is discrete).  A budget is
-            served by the last timepoint that it reaches; below the first timepoint the first one stands in, and
-            above the last the last.
+            A frozen scipy distribution, or anything with ``cdf`` (and ``pmf`` if it is discrete).  A budget counts at
+            the last timepoint that it reaches; budgets below the first timepoint count at the first.
         a function
-            Gets the ratings of one algorithm, an array over the timepoints, and returns its value.  It should grow
-            with the ratings, or a dominated algorithm may win.  See
+            Takes the ratings of one algorithm, an array over the timepoints, and returns its value.  It should
+            increase with the ratings, or a dominated algorithm may win.  See
             :func:`polarbear_plugins.selection.preferences.vectorized`.
     risk
         ``"best"`` (probability of having the highest value, P2BB), ``"expected"`` (mean value), or
@@ -154,8 +153,8 @@ def select(
     Notes
     -----
     Where the posterior is not joint over time, its timepoints are independent and so are their draws: a mean over time
-    then varies as little as that model implies.  A temporal prior is the better ground for ``"best"``, quantiles
-    and ``"worst"``; expected values of weighted means do not depend on it.
+    then varies as little as that model implies.  Use a temporal prior for ``"best"``, quantiles and ``"worst"``;
+    expected values of weighted means do not depend on it.
 
     Examples
     --------
@@ -176,28 +175,28 @@ def select(
 def select_each(
     posterior: Posterior, among: Iterable[str] | None, preferences: Iterable[PreferenceLike], risks: Iterable[str]
 ) -> list[list[Choice]]:
-    """Choose under each preference with each risk profile: a list of choices, by risk, for each preference."""
+    """Choices ``[preference][risk]`` under each preference with each risk profile."""
     candidates = as_candidates(posterior, among)
-    tastes = [as_preference(preference, posterior.timepoints) for preference in preferences]
+    checked = [as_preference(preference, posterior.timepoints) for preference in preferences]
     profiles = [as_risk(risk) for risk in risks]
     ratings = np.moveaxis(ratings_among(posterior, candidates), 1, -1)
     found = []
-    for taste in tastes:
-        values = taste.values(ratings)
-        found.append([_choose(candidates, taste, profile, values) for profile in profiles])
+    for preference in checked:
+        values = preference.values(ratings)
+        found.append([_choose(candidates, preference, risk, values) for risk in profiles])
     return found
 
 
-def _choose(candidates: tuple[str, ...], taste: Preference, profile: Risk, values: FloatArray) -> Choice:
-    scores = profile.scores(values)
-    # Stable: what remains equal goes by the order of the candidates.
+def _choose(candidates: tuple[str, ...], preference: Preference, risk: Risk, values: FloatArray) -> Choice:
+    scores = risk.scores(values)
+    # Stable: remaining ties follow the order of the candidates.
     chosen = int(np.lexsort((-values.mean(axis=0), -scores))[0])
     return Choice(
         algorithm=candidates[chosen],
         candidates=candidates,
-        preference=taste.name,
-        risk=profile.name,
-        weights=taste.weights,
+        preference=preference.name,
+        risk=risk.name,
+        weights=preference.weights,
         scores=dict(zip(candidates, scores.tolist(), strict=True)),
         values=values,
         expected_regret=float((values.max(axis=1) - values[:, chosen]).mean()),
@@ -205,7 +204,7 @@ def _choose(candidates: tuple[str, ...], taste: Preference, profile: Risk, value
 
 
 def as_candidates(posterior: Posterior, among: Iterable[str] | None) -> tuple[str, ...]:
-    """Check the names to choose from, and put them into the order of the posterior."""
+    """Check the names to choose from; returned in the order of the posterior."""
     if among is None:
         return posterior.algorithms
     if isinstance(among, str) or not isinstance(among, Iterable):
@@ -216,7 +215,8 @@ def as_candidates(posterior: Posterior, among: Iterable[str] | None) -> tuple[st
     unknown = [name for name in names if name not in posterior.algorithms]
     if unknown:
         raise InvalidInputError(
-            f"among: the posterior knows no {', '.join(map(repr, unknown))}; it has {', '.join(posterior.algorithms)}."
+            f"among: there is no {', '.join(map(repr, unknown))} in the posterior; it has "
+            f"{', '.join(posterior.algorithms)}."
         )
     distinct_names(names, "among")
     return tuple(name for name in posterior.algorithms if name in names)
@@ -225,11 +225,11 @@ def as_candidates(posterior: Posterior, among: Iterable[str] | None) -> tuple[st
 def ratings_among(posterior: Posterior, candidates: Iterable[str]) -> FloatArray:
     """``ratings[draw, timepoint, candidate]``: the probability of being the best of the candidates.
 
-    By the independence of irrelevant alternatives this is each rating over the sum of the candidates' ratings.
+    By the independence of irrelevant alternatives, each rating divided by the sum of the candidates' ratings.
     """
     columns = [posterior.algorithms.index(name) for name in candidates]
     log_ratings = posterior.log_ratings[:, :, columns]
-    # Relative to the highest, so that candidates with tiny ratings among all are still told apart.
+    # Relative to the highest, so that tiny ratings do not underflow.
     ratings: FloatArray = np.exp(log_ratings - log_ratings.max(axis=-1, keepdims=True))
     ratings /= ratings.sum(axis=-1, keepdims=True)
     return ratings

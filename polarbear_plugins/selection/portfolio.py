@@ -1,4 +1,4 @@
-"""Selection of a portfolio: algorithms to run in parallel, the best result of all counts."""
+"""Selection of a portfolio: algorithms to run in parallel, of which the best result counts."""
 
 from __future__ import annotations
 
@@ -25,37 +25,36 @@ if TYPE_CHECKING:
 
 
 Method: TypeAlias = Literal["enumeration", "greedy+local search"]
-Members: TypeAlias = tuple[int, ...]  # places among the candidates, in order, a place for each copy
+Members: TypeAlias = tuple[int, ...]  # sorted indices of candidates, one for each copy
 
-_MOST_SLOTS = 1000  # more than anyone runs in parallel is rather a budget given by mistake
-_MOST_ROWS = 10  # of a table in a notebook
-_MOST_EXCHANGES = 10_000  # of two members at once; beyond it members are exchanged one by one
+_MAX_SLOTS = 1000  # a larger number is probably a budget given by mistake
+_MAX_ROWS = 10  # of a table in a notebook
+_MAX_EXCHANGES = 10_000  # of two members at once; above it, members are exchanged one by one
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class PortfolioChoice:
-    """The portfolio to run, and why.  Made by :func:`polarbear_plugins.select_portfolio`.
+    """The portfolio to run, and why.  Returned by :func:`polarbear_plugins.select_portfolio`.
 
     Attributes
     ----------
     algorithms
-        The choice: as many names as there are slots, one that runs twice is named twice.
+        The algorithms chosen, one for each slot; one that runs twice is listed twice.
     candidates
-        What there was to choose from, in the order of the posterior.
+        The algorithms to choose from, in the order of the posterior.
     preference, risk
-        Under what; ``weights`` holds the weight of each timepoint if the preference is a weighted mean, else ``None``.
+        Their names; ``weights`` holds the weight of each timepoint if the preference is a weighted mean, else ``None``.
     repeat
         Whether an algorithm could be chosen more than once.
     method
         ``"enumeration"``: all portfolios were compared, and no other has a higher score.  ``"greedy+local search"``:
-        there were too many; no exchange of one member gives a higher score, nor of two where these are not too many.
+        there were too many; no exchange of one member, or of two where feasible, gives a higher score.
     scores
-        What the risk profile makes of each portfolio that was looked at, the choice first.
+        Score of each portfolio that was compared under the risk profile, the choice first.
     values
         ``values[draw]``: posterior of the value of the choice.
     expected_regret
-        How far the value of the choice is expected to lie below that of whichever portfolio is really best, of those
-        that were looked at.
+        Expected difference between the value of the best portfolio compared and that of the choice.
     """
 
     algorithms: tuple[str, ...]
@@ -80,7 +79,7 @@ class PortfolioChoice:
         return dict(Counter(self.algorithms))
 
     def summary(self) -> pd.DataFrame:
-        """Score of each portfolio that was looked at and copies of each candidate in it, the best first."""
+        """Score of each portfolio that was compared, and copies of each candidate in it, the best first."""
         import pandas as pd
 
         index = pd.Index([" + ".join(members) for members in self.scores], name="portfolio")
@@ -88,7 +87,7 @@ class PortfolioChoice:
         return pd.DataFrame({("score", ""): list(self.scores.values()), **counts}, index=index)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Give the portfolios that were looked at in long form, the best first: a row for each member.
+        """The portfolios that were compared in long form, the best first: a row for each member.
 
         Columns: ``portfolio`` (its members, joined by `` + ``), ``score``, ``algorithm`` and ``copies`` of it.
         """
@@ -104,7 +103,7 @@ class PortfolioChoice:
         return frame
 
     def to_dict(self, first: int = 10) -> dict[str, Any]:
-        """Everything but the draws, in plain types that JSON can hold; of the scores only the ``first`` best."""
+        """JSON-ready dict of everything but the draws, with only the ``first`` best scores."""
         return {
             "algorithms": list(self.algorithms),
             "counts": self.counts,
@@ -123,8 +122,8 @@ class PortfolioChoice:
         }
 
     def _repr_html_(self) -> str:
-        best = [[" + ".join(members), f"{score:.3g}"] for members, score in islice(self.scores.items(), _MOST_ROWS)]
-        caption = f"The best {len(best)} of {len(self.scores):,} portfolios that were looked at"
+        best = [[" + ".join(members), f"{score:.3g}"] for members, score in islice(self.scores.items(), _MAX_ROWS)]
+        caption = f"The best {len(best)} of {len(self.scores):,} portfolios compared"
         return f"<p>{text(self)}</p>{html_table(('portfolio', '>score'), best, caption)}"
 
     def __repr__(self) -> str:
@@ -145,10 +144,10 @@ def select_portfolio(
     repeat: bool = True,
     exact_up_to: int = 10_000,
 ) -> PortfolioChoice:
-    """Choose algorithms to run in parallel, each with the whole budget, when the best result of all counts.
+    """Choose algorithms to run in parallel, each with the whole budget, where the best result counts.
 
     The rating of a portfolio is the sum of its members' ratings, the probability that it contains the winner; an
-    algorithm that runs twice counts twice, so that a sum can exceed 1.  The rest is as in
+    algorithm that runs twice counts twice, so the sum can exceed 1.  The rest is as in
     :func:`polarbear_plugins.select`.
 
     Parameters
@@ -160,12 +159,12 @@ def select_portfolio(
     repeat
         Whether an algorithm can take several slots.  If the preference is a weighted mean (all but ``"worst"`` and
         functions) and the risk ``"expected"`` or ``"best"``, copies of the single best algorithm are then optimal.
-        The sum takes runs as independent, which those of one algorithm on one instance seldom are; ``False`` asks for
+        The sum assumes independent runs, which those of one algorithm on one instance seldom are; ``False`` requires
         different algorithms.
     exact_up_to
-        Up to this many portfolios all are compared.  Beyond it a portfolio is built greedily, and one or two members
-        are exchanged as long as that helps; ``method`` tells.  ``"best"`` and the expected regret then refer to the
-        portfolios that were looked at.
+        Up to this many portfolios, all are compared.  Above it, a portfolio is built greedily, and one or two members
+        are exchanged while the score improves; see ``method``.  ``"best"`` and the expected regret then refer to the
+        portfolios compared.
 
     Examples
     --------
@@ -181,8 +180,8 @@ def select_portfolio(
     """
     candidates = as_candidates(posterior, among)
     size = as_whole_number(size, "size", at_least=1)
-    if size > _MOST_SLOTS:
-        raise InvalidInputError(f"size: expected at most {_MOST_SLOTS} slots, got {size}.")
+    if size > _MAX_SLOTS:
+        raise InvalidInputError(f"size: expected at most {_MAX_SLOTS} slots, got {size}.")
     exact_up_to = as_whole_number(exact_up_to, "exact_up_to", at_least=0)
     n = len(candidates)
     if not repeat and size > n:
@@ -190,8 +189,8 @@ def select_portfolio(
             f"size: {size} slots cannot be filled with {n} different algorithms ({', '.join(candidates)}). "
             "Ask for fewer, or allow repeat=True."
         )
-    taste, profile = as_preference(preference, posterior.timepoints), as_risk(risk)
-    pool_of = _pools(ratings_among(posterior, candidates), taste, profile)
+    checked, profile = as_preference(preference, posterior.timepoints), as_risk(risk)
+    pool_of = _pool_function(ratings_among(posterior, candidates), checked, profile)
     method: Method
     if (math.comb(n + size - 1, size) if repeat else math.comb(n, size)) <= exact_up_to:
         method = "enumeration"
@@ -205,9 +204,9 @@ def select_portfolio(
     return PortfolioChoice(
         algorithms=next(iter(scores)),
         candidates=candidates,
-        preference=taste.name,
+        preference=checked.name,
         risk=profile.name,
-        weights=taste.weights,
+        weights=checked.weights,
         repeat=bool(repeat),
         method=method,
         scores=scores,
@@ -217,10 +216,10 @@ def select_portfolio(
 
 
 class _Pool:
-    """The portfolios looked at so far, and what is needed to score them.
+    """The portfolios compared so far, and what is needed to score them.
 
-    The values of all would fill the memory.  A mean or a quantile is taken at once; for the probability of being best
-    only portfolios that are best in some draw are kept, since the others have probability 0 and keep it.
+    The values of all would not fit in memory.  A mean or a quantile is computed at once; for the probability of being
+    best only the values of portfolios that are best in some draw are kept, since the others keep probability 0.
     """
 
     def __init__(self, values: Callable[[Members], FloatArray], risk: Risk) -> None:
@@ -257,7 +256,7 @@ class _Pool:
         return {members: leading.get(members, 0.0) for members in self.means}
 
     def ranked(self) -> dict[Members, float]:
-        """Scores from best to worst."""
+        """Scores, the best first."""
         scores = self.scores()
         return {members: scores[members] for members in sorted(scores, key=self._order(scores))}
 
@@ -266,20 +265,20 @@ class _Pool:
         return min(scores, key=self._order(scores))
 
     def _order(self, scores: Mapping[Members, float]) -> Callable[[Members], tuple[float, float, Members]]:
-        # The mean decides between equal scores, then the order of the candidates.
+        # The mean breaks ties between scores, then the order of the candidates.
         return lambda members: (-scores[members], -self.means[members], members)
 
 
-def _pools(ratings: FloatArray, preference: Preference, risk: Risk) -> Callable[[Iterable[Members]], _Pool]:
-    """Make a function that puts portfolios into a new pool."""
-    # parts[candidate, ..., draw]: portfolios add whole contiguous blocks.
+def _pool_function(ratings: FloatArray, preference: Preference, risk: Risk) -> Callable[[Iterable[Members]], _Pool]:
+    """A function that puts portfolios into a new pool."""
+    # parts[candidate, ..., draw]: portfolios add contiguous blocks.
     parts: FloatArray = np.ascontiguousarray(ratings.transpose(2, 1, 0))
     linear = preference.weights is not None
     if linear:  # the value of the sum is the sum of the values
         parts = np.stack([preference.values(part.T) for part in parts])
 
     def values(members: Members) -> FloatArray:
-        # Added in the order of the candidates, so that a portfolio has the same value however it was found.
+        # In the order of the candidates, so that rounding does not depend on how a portfolio was found.
         total = np.zeros(parts.shape[1:])
         for place, copies in Counter(members).items():
             total += parts[place] if copies == 1 else copies * parts[place]
@@ -294,19 +293,18 @@ def _pools(ratings: FloatArray, preference: Preference, risk: Risk) -> Callable[
 
 
 def _search(pool_of: Callable[[Iterable[Members]], _Pool], n: int, size: int, *, repeat: bool) -> _Pool:
-    """Build a portfolio greedily, then exchange members until no exchange helps."""
+    """Build a portfolio greedily, then exchange members until no exchange improves the score."""
     built: Members = ()
     for _ in range(size):
         free = range(n) if repeat else sorted(set(range(n)) - set(built))
         built = pool_of(tuple(sorted((*built, place))) for place in free).winner()
     pool = pool_of([built])
     if repeat:
-        # Under a weighted mean the best portfolio of each draw is one of these, which makes the search exact.
+        # Under a weighted mean the best portfolio of each draw is one of these, so the search is exact.
         pool.add((place,) * size for place in range(n))
-    # Two algorithms that lead at different times are worth little one without the other, so that no single exchange
-    # finds them.
+    # Two algorithms that lead at different times are worth little without each other: single exchanges miss them.
     pairs = math.comb(n + 1, 2)
-    widest = 2 if size > 1 and min(math.comb(size, 2), pairs) * pairs <= _MOST_EXCHANGES else 1
+    widest = 2 if size > 1 and min(math.comb(size, 2), pairs) * pairs <= _MAX_EXCHANGES else 1
     tried: Counter[Members] = Counter()
     while tried[best := pool.winner()] < widest:
         tried[best] += 1
@@ -315,7 +313,7 @@ def _search(pool_of: Callable[[Iterable[Members]], _Pool], n: int, size: int, *,
 
 
 def _exchanges(members: Members, n: int, width: int, *, repeat: bool) -> Iterator[Members]:
-    """Portfolios that differ in up to ``width`` members."""
+    """Portfolios that differ from this one in up to ``width`` members."""
     choose = combinations_with_replacement if repeat else combinations
     for leaving in sorted(set(combinations(members, width))):
         rest = list((Counter(members) - Counter(leaving)).elements())

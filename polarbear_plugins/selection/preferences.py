@@ -1,4 +1,4 @@
-"""Preferences over time: what the ratings of an algorithm at all timepoints are worth together."""
+"""Preferences over time, which turn the ratings of an algorithm at all timepoints into one value; and risk profiles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = ("uniform", "log-uniform", "final", "worst")
 
 
 class BudgetDistribution(Protocol):
-    """A distribution of the budget, such as a frozen distribution of :mod:`scipy.stats`."""
+    """A distribution of the budget, such as a frozen one of :mod:`scipy.stats`."""
 
     def cdf(self, x: Any, /) -> Any:
         """Probability of a budget up to ``x``."""
@@ -28,14 +28,14 @@ PreferenceLike: TypeAlias = str | ArrayLike | BudgetDistribution | Callable[[Flo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preference:
-    """A preference for given timepoints.  Made by :func:`as_preference`.
+    """A preference for given timepoints.  Returned by :func:`as_preference`.
 
     Attributes
     ----------
     name
-        How the preference is called in results.
+        Name of the preference in results.
     weights
-        What each timepoint counts, with sum 1; ``None`` if the value is no weighted mean of the ratings.
+        Weight of each timepoint, with sum 1; ``None`` if the value is not a weighted mean of the ratings.
     function
         Values ``[...]`` of ratings ``[..., timepoint]``.
     """
@@ -58,12 +58,12 @@ class _Vectorized:
 
 
 def vectorized(function: Callable[[FloatArray], Any]) -> Callable[[FloatArray], Any]:
-    """Mark a preference that values many algorithms in one call, which is much faster.
+    """Mark a preference that takes many algorithms in one call, which is much faster.
 
     Parameters
     ----------
     function
-        Gets ratings ``[..., timepoint]`` and returns the values ``[...]``.  It must not change what it gets.
+        Takes ratings ``[..., timepoint]`` and returns the values ``[...]``.  It must not modify its argument.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def vectorized(function: Callable[[FloatArray], Any]) -> Callable[[FloatArray], 
 
 
 def as_preference(preference: PreferenceLike, timepoints: FloatArray) -> Preference:
-    """Read a preference; see :func:`polarbear_plugins.select` for the choice there is.
+    """Check a preference; see :func:`polarbear_plugins.select` for the kinds.
 
     Examples
     --------
@@ -88,26 +88,26 @@ def as_preference(preference: PreferenceLike, timepoints: FloatArray) -> Prefere
     array([0.25, 0.25, 0.5 ])
     """
     if isinstance(preference, str):
-        return _named(preference, timepoints)
+        return _named_preference(preference, timepoints)
     if hasattr(preference, "cdf"):
-        return _weighted(_distribution_name(preference), _budget_weights(preference, timepoints))
+        return _weighted_mean(_distribution_name(preference), _budget_weights(preference, timepoints))
     if callable(preference):
         return _from_callable(preference)
-    return _weighted("weights", _given_weights(preference, timepoints))
+    return _weighted_mean("weights", _given_weights(preference, timepoints))
 
 
-def _named(name: str, timepoints: FloatArray) -> Preference:
+def _named_preference(name: str, timepoints: FloatArray) -> Preference:
     if name == "uniform":
-        return _weighted(name, _trapezoid(timepoints))
+        return _weighted_mean(name, _trapezoid(timepoints))
     if name == "log-uniform":
         if timepoints.size > 1 and timepoints[0] <= 0:
             raise InvalidInputError(
                 f'preference "log-uniform" needs positive timepoints, and the first is {timepoints[0]:g}. '
                 'Use "uniform", weights, or timepoints that start later.'
             )
-        return _weighted(name, _trapezoid(np.log(timepoints) if timepoints.size > 1 else timepoints))
+        return _weighted_mean(name, _trapezoid(np.log(timepoints) if timepoints.size > 1 else timepoints))
     if name == "final":
-        return _weighted(name, np.eye(timepoints.size)[-1])
+        return _weighted_mean(name, np.eye(timepoints.size)[-1])
     if name == "worst":
         return Preference(name, None, _worst)
     raise InvalidInputError(
@@ -120,13 +120,13 @@ def _worst(ratings: FloatArray) -> FloatArray:
     return ratings.min(axis=-1)
 
 
-def _weighted(name: str, weights: FloatArray) -> Preference:
+def _weighted_mean(name: str, weights: FloatArray) -> Preference:
     weights.flags.writeable = False
     return Preference(name, weights, lambda ratings: ratings @ weights)
 
 
 def _trapezoid(positions: FloatArray) -> FloatArray:
-    """Weights of the mean over an interval, ratings taken as linear between the positions."""
+    """Weights of the mean over an interval, with ratings linear between the positions."""
     if positions.size == 1:
         return np.ones(1)
     gaps = np.diff(positions) / (positions[-1] - positions[0])
@@ -149,7 +149,7 @@ def _given_weights(weights: Any, timepoints: FloatArray) -> FloatArray:
 
 
 def _budget_weights(distribution: Any, timepoints: FloatArray) -> FloatArray:
-    """Probability that a timepoint is the last one reached; the first and the last take what lies outside."""
+    """Probability that each timepoint is the last one reached; smaller budgets count at the first timepoint."""
     name = _distribution_name(distribution)
     if hasattr(distribution, "freeze"):
         raise InvalidInputError(
@@ -160,7 +160,7 @@ def _budget_weights(distribution: Any, timepoints: FloatArray) -> FloatArray:
     if hasattr(distribution, "pmf"):
         # A budget of exactly a timepoint reaches it, so P(B < t) is wanted, and cdf is P(B <= t).
         below = below - np.asarray(distribution.pmf(timepoints[1:]), dtype=np.float64)
-    # A distribution with a list of parameters is many distributions; at one place it shows.
+    # A distribution with array parameters is several distributions, as a single point shows.
     if below.shape != (timepoints.size - 1,) or np.shape(distribution.cdf(timepoints[0])) != ():
         raise InvalidInputError(f"preference: expected one distribution of a budget, got several ({name}).")
     weights: FloatArray = np.diff(np.clip(below, 0.0, 1.0), prepend=0.0, append=1.0)
@@ -171,7 +171,7 @@ def _budget_weights(distribution: Any, timepoints: FloatArray) -> FloatArray:
 
 
 def _distribution_name(distribution: Any) -> str:
-    if hasattr(distribution, "dist"):  # scipy's frozen distributions have no telling text of their own
+    if hasattr(distribution, "dist"):  # the repr of scipy's frozen distributions says nothing
         given = [short(value) for value in distribution.args]
         given += [f"{name}={short(value)}" for name, value in distribution.kwds.items()]
         return f"{distribution.dist.name}({', '.join(given)})"
@@ -183,7 +183,7 @@ def _from_callable(function: Callable[[FloatArray], Any]) -> Preference:
     name = str(getattr(inner, "__name__", type(inner).__name__))
 
     def one_by_one(ratings: FloatArray) -> FloatArray:
-        # A copy: the user's function may sort or scale its argument in place.
+        # A copy: the user's function may modify its argument in place.
         rows = np.array(ratings, order="C").reshape(-1, ratings.shape[-1])
         values = [_as_value(function(row), name) for row in rows]
         return np.array(values).reshape(ratings.shape[:-1])
@@ -214,14 +214,14 @@ def _as_value(value: Any, name: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """A risk profile.  Made by :func:`as_risk`.
+    """A risk profile.  Returned by :func:`as_risk`.
 
     Attributes
     ----------
     name
         ``best``, ``expected`` or ``quantile:LEVEL``.
     level
-        Of a quantile.
+        Level of the quantile.
     """
 
     name: str
@@ -235,7 +235,7 @@ class Risk:
 
 
 def as_risk(risk: str) -> Risk:
-    """Read a risk profile.
+    """Check a risk profile.
 
     >>> as_risk("quantile:0.05")
     Risk(name='quantile:0.05', level=0.05)
@@ -258,7 +258,7 @@ def as_risk(risk: str) -> Risk:
 
 
 def probability_best(values: FloatArray) -> FloatArray:
-    """Probability of having the highest value, from ``values[draw, candidate]``; who shares it counts in full.
+    """Probability of having the highest value, from ``values[draw, candidate]``; ties count in full.
 
     >>> probability_best(np.array([[0.6, 0.4], [0.5, 0.5], [0.2, 0.8], [0.7, 0.3]]))
     array([0.75, 0.5 ])

@@ -1,4 +1,4 @@
-"""Trajectories: the best value so far against time, how runs are recorded and how they are read."""
+"""Trajectories: the best value so far against time; recording runs and reading them."""
 
 from polarbear_plugins.trajectories.recording import Charges, HorizonReached, Recorder, undominated_volume
 from polarbear_plugins.trajectories.runs import hold_last_value

@@ -1,4 +1,4 @@
-"""Data frames in long form, a row for each value of each run, to trajectories."""
+"""Trajectories from data frames in long form: a row for each value of each run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError, short
-from polarbear_plugins.options import flag
+from polarbear_plugins.options import Reader, flag, read_options
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ class LongFormOptions:
     Parameters
     ----------
     columns
-        What the columns for ``algorithm``, ``instance``, ``seed``, ``time``, ``value`` and ``horizon`` are called where
-        they have other names.  Several columns may make up the instance.
+        Names of the columns for ``algorithm``, ``instance``, ``seed``, ``time``, ``value`` and ``horizon`` where they
+        differ.  Several columns may make up the instance.
     maximize
         Larger values are better.
     horizon
-        How far runs were watched, if not as a column tells: a number for all runs; ``"last"``, until their own last
-        row; ``"longest"``, until the last row of any run, as when only improvements were logged.  ``None`` is the
-        column if there is one, otherwise ``"last"`` with a warning if runs on one instance end at different times.
+        How far runs were watched: a number for all runs; ``"last"``, until their own last row; ``"longest"``, until the
+        last row of any run, as when only improvements were logged.  ``None`` is the column if there is one, otherwise
+        ``"last"`` with a warning if runs on one instance end at different times.
     """
 
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -49,25 +49,19 @@ class LongFormOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, object]) -> LongFormOptions:
-        """Check options as they come: objects from Python, text from the command line."""
-        unknown = sorted(set(options) - {"columns", "maximize", "horizon"})
-        if unknown:
-            raise InvalidInputError(f"A table has no option {unknown[0]!r}. It takes columns, maximize and horizon.")
-        return cls(
-            columns=_parse_columns(options.get("columns") or {}),
-            maximize=flag(options.get("maximize", False), "maximize"),
-            horizon=_parse_horizon(options.get("horizon")),
-        )
+        """Read options: objects from Python, text from the command line."""
+        readers: dict[str, Reader] = {"columns": _read_columns, "maximize": flag, "horizon": _read_horizon}
+        return cls(**read_options(options, readers, "A table"))
 
     def columns_of(self, role: str) -> tuple[str, ...]:
-        """Names of the columns that play a role."""
+        """Names of the columns with a role."""
         return self.columns.get(role, (role,))
 
 
 def read_long_form(
     frame: pd.DataFrame, options: LongFormOptions, who: str, first_line: int | None = None
 ) -> list[Trajectory]:
-    """Trajectories of a data frame in long form, in the order in which their runs begin.
+    """Trajectories of a data frame in long form, in order of first appearance.
 
     Parameters
     ----------
@@ -78,7 +72,7 @@ def read_long_form(
     who
         Name of the source, for messages.
     first_line
-        Line of the row with the index 0 in a text file; without it, rows are called by their place.
+        Line of the row with index 0 in a text file; without it, messages give row numbers.
     """
     table = _Table(frame, options, who, first_line)
     if not len(frame):
@@ -109,7 +103,7 @@ def read_long_form(
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """A column of names: which of the ``names`` stands in each row."""
+    """A column of names: ``codes[row]`` is the position in ``names``."""
 
     codes: NDArray[np.intp]
     names: tuple[str, ...]
@@ -119,7 +113,7 @@ class _Names:
 
 
 class _Table:
-    """The columns of a data frame by their roles, with messages that name the place."""
+    """The columns of a data frame by role, with messages that name the place."""
 
     def __init__(self, frame: pd.DataFrame, options: LongFormOptions, who: str, first_line: int | None) -> None:
         self.frame, self.options, self.who, self.first_line = frame, options, who, first_line
@@ -129,14 +123,14 @@ class _Table:
             found = ", ".join(str(name)[:60] for name in frame.columns[:20]) or "none"
             raise SourceError(
                 f"{who} has no column {missing[0]!r}. It has {found}. Expected {', '.join(_REQUIRED)} and "
-                "optionally seed and horizon; say with columns= what they are called here."
+                "optionally seed and horizon; name the columns with columns= if they differ."
             )
 
     def has(self, role: str) -> bool:
         return all(name in self.frame.columns for name in self.options.columns_of(role))
 
     def refuse(self, role: str, bad: NDArray[np.bool_], expected: str) -> None:
-        """Raise for the first row that is bad, saying where it is; the role is played by one column."""
+        """Raise for the first bad row in the single column of a role."""
         self._refuse(self.options.columns_of(role)[0], bad, expected)
 
     def place(self, row: int) -> str:
@@ -159,7 +153,7 @@ class _Table:
             return np.zeros(len(self.frame), dtype=np.int64)
         numbers = self._numeric("seed")
         if numbers.dtype.kind not in "iu":
-            # A float holds no whole number beyond this without loss, and two seeds must not become one.
+            # Floats beyond this are not exact, and two seeds must not become one.
             whole = np.abs(numbers) < 2.0**53
             whole &= numbers == np.rint(np.where(whole, numbers, 0.5))
             self.refuse("seed", ~whole, "a whole number")
@@ -188,13 +182,13 @@ class _Table:
         column = self._column(name)
         try:
             codes, cells = pd.factorize(column)
-        except (TypeError, NotImplementedError):  # lists and other structures, as objects and in the types of Arrow
+        except (TypeError, NotImplementedError):  # lists and other structures, as objects or Arrow types
             row = next((row for row, cell in enumerate(column) if not _is_hashable(cell)), 0)
             raise self._error(name, row, "a name") from None
         self._refuse(name, codes < 0, "a name")
         texts = [_name_text(cell) for cell in cells]
         self._refuse(name, np.isin(codes, [k for k, text in enumerate(texts) if not text.strip()]), "a name")
-        # Cells of different types may have the same text, and the text is what names an algorithm.
+        # Cells of different types may have the same text; the text is the name.
         position = {text: k for k, text in enumerate(dict.fromkeys(texts))}
         same = np.array([position[text] for text in texts], dtype=np.intp)
         return _Names(same[codes], tuple(position))
@@ -205,7 +199,7 @@ class _Table:
         name = self.options.columns_of(role)[0]
         column = self._column(name)
         if column.dtype.kind not in "iuf":
-            if column.dtype == object:  # pandas would make numbers of them
+            if column.dtype == object:  # pandas would convert these to numbers
                 odd = (bool, np.bool_, complex)
                 self._refuse(name, np.array([isinstance(cell, odd) for cell in column]), "a number")
             numbers = pd.Series(np.nan, index=column.index)
@@ -231,7 +225,7 @@ class _Table:
 
 
 def _runs(algorithm: NDArray[np.intp], instance: NDArray[np.intp], seed: NDArray[np.int64]) -> list[NDArray[np.intp]]:
-    """Rows of each run, in the order of the table; runs in the order in which they begin."""
+    """Rows of each run in table order; runs in order of first appearance."""
     order = np.lexsort((seed, instance, algorithm))
     new = np.zeros(order.size, dtype=bool)
     for key in (algorithm, instance, seed):
@@ -247,7 +241,7 @@ def _check_order(table: _Table, runs: Sequence[NDArray[np.intp]], times: FloatAr
             continue
         at = int(np.argmax(steps <= 0))
         before, here = int(rows[at]), int(rows[at + 1])
-        hint = "Tell repeated runs apart with a seed column."
+        hint = "Distinguish repeated runs with a seed column."
         if steps[at] == 0:
             raise SourceError(
                 f"{table.place(here)}: the same algorithm, instance, seed and time ({times[here]:g}) as at "
@@ -286,8 +280,8 @@ def _horizons(
             warnings.warn(
                 f"{table.who}: {early} of {len(runs)} runs end before others on the same instance and are absent from "
                 "the rankings after their end. If only improvements were logged, say how far the runs were watched: "
-                "with a column 'horizon', a number as horizon=, or horizon='longest'. horizon='last' is the present "
-                "reading.",
+                "with a column 'horizon', a number as horizon=, or horizon='longest'. horizon='last' keeps the current "
+                "interpretation.",
                 PolarBearWarning,
                 stacklevel=2,
             )
@@ -307,33 +301,34 @@ def _is_too_large(cell: object) -> bool:
 
 
 def _name_text(cell: object) -> str:
-    # A column of whole numbers with a gap comes as floats; 3.0 is the instance 3.
+    # Whole numbers in a column with gaps are floats; 3.0 is instance 3.
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
-def _parse_columns(columns: object) -> dict[str, tuple[str, ...]]:
+def _read_columns(columns: object, what: str) -> dict[str, tuple[str, ...]]:
+    columns = columns or {}
     if isinstance(columns, str):
         pairs = [pair.partition("=") for pair in columns.split(",")]
         columns = {role.strip(): tuple(name.strip() for name in names.split("+")) for role, _, names in pairs}
     if not isinstance(columns, Mapping):
-        raise InvalidInputError(f"columns: expected a mapping such as {{'time': 'evaluations'}}, got {columns!r}.")
+        raise InvalidInputError(f"{what}: expected a mapping such as {{'time': 'evaluations'}}, got {columns!r}.")
     parsed: dict[str, tuple[str, ...]] = {}
     for role, names in columns.items():
         if role not in _ROLES:
-            raise InvalidInputError(f"columns: a table has no {role!r}. It has {', '.join(_ROLES)}.")
+            raise InvalidInputError(f"{what}: there is no role {role!r}. The roles are {', '.join(_ROLES)}.")
         listed = [names] if isinstance(names, str) else names
         if not (isinstance(listed, list | tuple) and listed and all(isinstance(n, str) and n for n in listed)):
-            raise InvalidInputError(f"columns: expected the name of a column for {role!r}, got {names!r}.")
+            raise InvalidInputError(f"{what}: expected the name of a column for {role!r}, got {names!r}.")
         parsed[role] = tuple(listed)
         if len(listed) > 1 and role in NUMBER_ROLES:
-            raise InvalidInputError(f"columns: {role!r} is one column, got {', '.join(parsed[role])}.")
+            raise InvalidInputError(f"{what}: {role!r} is one column, got {', '.join(parsed[role])}.")
     return parsed
 
 
-def _parse_horizon(horizon: object) -> float | str | None:
+def _read_horizon(horizon: object, what: str) -> float | str | None:
     if horizon is None or (isinstance(horizon, str) and horizon in ("last", "longest")):
         return horizon
     try:
-        return as_number(float(horizon) if isinstance(horizon, str) else horizon, "horizon")
+        return as_number(float(horizon) if isinstance(horizon, str) else horizon, what)
     except ValueError:
-        raise InvalidInputError(f"horizon: expected a number, 'last' or 'longest', got {horizon!r}.") from None
+        raise InvalidInputError(f"{what}: expected a number, 'last' or 'longest', got {horizon!r}.") from None

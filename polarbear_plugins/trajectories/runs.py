@@ -11,7 +11,7 @@ from polarbear_plugins.trajectories.trajectory import Trajectory
 
 
 def group_runs(trajectories: Iterable[Trajectory], who: str) -> dict[str, list[Trajectory]]:
-    """Sort runs by their algorithm, in the order of the names; there must be one at least."""
+    """Runs of each algorithm, by name; there must be at least one."""
     groups: dict[str, list[Trajectory]] = {}
     for trajectory in trajectories:
         groups.setdefault(check_trajectory(trajectory).algorithm, []).append(trajectory)
@@ -21,7 +21,7 @@ def group_runs(trajectories: Iterable[Trajectory], who: str) -> dict[str, list[T
 
 
 def watched_until(groups: Mapping[str, Sequence[Trajectory]], time: float, who: str) -> dict[str, list[Trajectory]]:
-    """Keep the runs of each algorithm that were watched until a time; each algorithm must have one."""
+    """Runs of each algorithm that were watched until a time; each algorithm must have one."""
     kept = {name: [run for run in runs if run.horizon >= time] for name, runs in groups.items()}
     for name, runs in kept.items():
         if not runs:
@@ -34,10 +34,10 @@ def watched_until(groups: Mapping[str, Sequence[Trajectory]], time: float, who: 
 
 
 def hold_last_value(trajectories: Iterable[Trajectory], until: float) -> Iterator[Trajectory]:
-    """Take runs that ended before ``until`` as watched until then: their last value stands.
+    """Treat runs that ended before ``until`` as watched until then, with their last value.
 
-    Right for algorithms that ended by themselves, since nothing better would have come.  Wrong for runs that somebody
-    stopped, such as those of a race, which runs an algorithm only as long as a question is open.
+    Right for algorithms that ended by themselves, since they would not have improved.  Wrong for runs that were
+    stopped, such as those of a race, which runs an algorithm only as far as a pair is unsettled.
 
     >>> run = Trajectory(algorithm="a", instance="f", times=[1, 10], best=[5.0, 2.0], horizon=20)
     >>> next(hold_last_value([run], until=100))
@@ -55,12 +55,12 @@ def hold_last_value(trajectories: Iterable[Trajectory], until: float) -> Iterato
                 times=trajectory.times,
                 best=trajectory.best,
                 horizon=until,
-                incumbent=True,  # it may be such, and was checked when it was made
+                incumbent=True,  # it may be one; its values were checked at its creation
             )
 
 
 def check_trajectory(trajectory: Trajectory) -> Trajectory:
-    """Refuse what is no trajectory."""
+    """Refuse anything but a trajectory."""
     if not isinstance(trajectory, Trajectory):
         raise InvalidInputError(
             f"Expected Trajectory objects, got {type(trajectory).__name__}. "

@@ -11,7 +11,7 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number, as_vector, as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 
-_LATEST = 1e300  # so that a sum of costs is a number
+_LATEST = 1e300  # so that sums of costs stay finite
 
 
 def log_timepoints(first: float, last: float, count: int, *, integer: bool = False) -> FloatArray:
@@ -20,11 +20,11 @@ def log_timepoints(first: float, last: float, count: int, *, integer: bool = Fal
     Parameters
     ----------
     first, last
-        Both ends are part of the grid.
+        The ends of the grid, both included.
     count
         How many timepoints.
     integer
-        Whole timepoints, as for evaluations: rounded, and moved apart where they would coincide.
+        Whole timepoints, as for evaluations: rounded, and kept distinct.
 
     Examples
     --------
@@ -78,23 +78,24 @@ def _check_grid(first: float, last: float, count: int, who: str) -> tuple[float,
 
 
 def _whole(grid: FloatArray, who: str) -> FloatArray:
-    """Round a grid to distinct whole numbers between its ends, as near as they can be."""
+    """Round a grid to distinct whole numbers between its ends."""
     first, last = math.ceil(grid[0]), math.floor(grid[-1])
     if grid.size > last - first + 1:
         raise InvalidInputError(
-            f"{who}: there are no {grid.size} whole timepoints between {grid[0]:g} and {grid[-1]:g}; ask for fewer."
+            f"{who}: there are fewer than {grid.size} whole timepoints between {grid[0]:g} and {grid[-1]:g}; ask for "
+            "fewer."
         )
     steps = np.arange(grid.size, dtype=np.float64)
     rounded = np.clip(np.rint(grid), float(first), float(last))
     apart: FloatArray = np.maximum.accumulate(rounded - steps) + steps
-    return np.minimum(apart, float(last) - steps[::-1])  # room for those behind
+    return np.minimum(apart, float(last) - steps[::-1])  # leaves room for later ones
 
 
 def check_times(times: FloatArray, who: str) -> None:
-    """Refuse times that are not finite, negative, or not strictly increasing."""
+    """Refuse times that are not finite, are negative, or do not increase strictly."""
     if not times.size:
         return
-    # One comparison settles the ordinary case: nan fails it, and what increases is finite if its ends are.
+    # One comparison covers the ordinary case: nan fails it, and increasing numbers are finite if the ends are.
     if (times[1:] > times[:-1]).all() and times[0] >= 0 and times[-1] < np.inf:
         return
     finite = np.isfinite(times)

@@ -23,24 +23,24 @@ class Trajectory:
     """Best value so far of one run of one algorithm on one instance, minimised.
 
     The curve is a staircase: ``best[k]`` holds from ``times[k]`` until ``times[k + 1]``, the last step until
-    ``horizon``.  Before ``times[0]`` the run has nothing (``inf``); past ``horizon`` nobody watched it (``nan``).
+    ``horizon``.  Before ``times[0]`` the run has no value (``inf``); past ``horizon`` it was not watched (``nan``).
 
     Parameters
     ----------
     algorithm, instance
-        Names.  Whole numbers are taken as their decimal text.
+        Names.  Whole numbers become their decimal text.
     seed
-        Tells repeated runs of an algorithm on an instance apart.
+        Distinguishes repeated runs of an algorithm on an instance.
     times
         When the best value changed: finite, not negative, strictly increasing.  Evaluations, seconds, any cost.
     best
-        Best value so far at those times, never increasing.  ``nan`` stands for a failed evaluation, which
-        leaves the best value as it was; ``inf`` for a run that has nothing yet.
+        Best value so far at those times, never increasing.  ``nan`` is a failed evaluation, which leaves
+        the best value unchanged; ``inf`` a run without a value so far.
     horizon
         How far the run was watched; by default until its last time.
     incumbent
-        ``best`` is the value of what the run would return, chosen by another value than this one, such as the test
-        loss of the model with the best validation loss.  It may grow; ``nan`` means nothing then.
+        ``best`` is the value of what the run would return, chosen by another criterion, such as the test loss of the
+        model with the best validation loss.  It may increase, and ``nan`` is refused.
 
     Examples
     --------
@@ -66,30 +66,24 @@ class Trajectory:
         horizon: float | None = None,
         incumbent: bool = False,
     ) -> None:
-        algorithm = as_name(algorithm, "algorithm of a trajectory")
-        instance = as_name(instance, f"instance of a trajectory of {algorithm!r}")
-        who = f"trajectory of {algorithm!r} on {instance!r}"
-        seed = as_whole_number(seed, f"{who}: seed")
+        labels, who = _check_labels(algorithm, instance, seed)
         clock = as_vector(times, f"{who}: times")
         values = as_vector(best, f"{who}: best")
-        _check_pairs(clock, values, who)
-        check_times(clock, who)
+        _check_clock(clock, values, who)
         values = _check_incumbent(values, who) if incumbent else _check_best(values, clock, who)
-        if horizon is None:
-            if not clock.size:
-                raise InvalidInputError(f"{who} is empty: say with horizon= how long it was watched.")
-            horizon = clock[-1]
-        horizon = as_number(horizon, f"{who}: horizon")
-        if horizon < (clock[-1] if clock.size else 0):
-            raise InvalidInputError(
-                f"{who}: horizon {horizon:g} lies before {f'the last time {clock[-1]:g}' if clock.size else 'time 0'}."
-            )
+        self._set(*labels, clock, values, _check_horizon(horizon, clock, who))
+
+    def _set(
+        self, algorithm: str, instance: str, seed: int, times: FloatArray, best: FloatArray, horizon: float
+    ) -> None:
+        """Set the fields, which were checked before."""
+        times.flags.writeable = best.flags.writeable = False
         for field, value in (
             ("algorithm", algorithm),
             ("instance", instance),
             ("seed", seed),
-            ("times", clock),
-            ("best", values),
+            ("times", times),
+            ("best", best),
             ("horizon", horizon),
         ):
             object.__setattr__(self, field, value)
@@ -106,7 +100,7 @@ class Trajectory:
         horizon: float | None = None,
         maximize: bool = False,
     ) -> Trajectory:
-        """Trajectory of a run from the values of all of its evaluations, kept where the best value improved.
+        """Trajectory of a run from the values of all its evaluations.
 
         Parameters
         ----------
@@ -117,7 +111,7 @@ class Trajectory:
         horizon
             How far the run was watched; until its last evaluation by default.
         maximize
-            The values are to be maximised; the trajectory holds them with the sign turned.
+            Larger values are better; the trajectory holds them with the sign flipped.
 
         Examples
         --------
@@ -125,37 +119,28 @@ class Trajectory:
         >>> run.times, run.best, run.horizon
         (array([1., 4.]), array([4. , 1.5]), 5.0)
         """
-        who = f"trajectory of {algorithm!r} on {instance!r}"
+        labels, who = _check_labels(algorithm, instance, seed)
         observed = as_vector(values, f"{who}: values")
         clock = np.arange(1.0, observed.size + 1) if times is None else as_vector(times, f"{who}: times")
-        _check_pairs(clock, observed, who)
-        check_times(clock, who)
+        _check_clock(clock, observed, who)
+        horizon = _check_horizon(horizon, clock, who)
         best = np.fmin.accumulate(-observed if maximize else observed)
         best[np.isnan(best)] = np.inf
         improved = best < np.concatenate(([np.inf], best[:-1]))
-        if clock.size:
-            horizon = clock[-1] if horizon is None else as_number(horizon, f"{who}: horizon")
-            if horizon < clock[-1]:
-                raise InvalidInputError(f"{who}: horizon {horizon:g} lies before the last time {clock[-1]:g}.")
-        return cls(
-            algorithm=algorithm,
-            instance=instance,
-            seed=seed,
-            times=clock[improved],
-            best=best[improved],
-            horizon=horizon,
-        )
+        trajectory = cls.__new__(cls)
+        trajectory._set(*labels, clock[improved], best[improved], horizon)
+        return trajectory
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, so that the arrays of a copy are read-only again.
         fields = (self.algorithm, self.instance, self.seed, self.times, self.best, self.horizon)
-        return _rebuilt, fields
+        return _rebuild, fields
 
     def to_pandas(self) -> pd.DataFrame:
-        """Give the run as a table that :func:`polarbear_plugins.read_trajectories` reads: a row for each improvement.
+        """The run as a table that :func:`polarbear_plugins.read_trajectories` reads: a row for each improvement.
 
-        Columns: ``algorithm``, ``instance``, ``seed``, ``time``, ``value`` (minimised) and ``horizon``.  Put the tables
-        of several runs together with ``pandas.concat``; a run without any value has no rows.
+        Columns: ``algorithm``, ``instance``, ``seed``, ``time``, ``value`` (minimised) and ``horizon``.  Join tables of
+        several runs with ``pandas.concat``; a run without any value has no rows.
 
         >>> Trajectory(algorithm="a", instance="f", times=[1, 4], best=[8, 2], horizon=9).to_pandas()
           algorithm instance  seed  time  value  horizon
@@ -195,10 +180,10 @@ class Trajectory:
         )
 
 
-def _rebuilt(
+def _rebuild(
     algorithm: str, instance: str, seed: int, times: FloatArray, best: FloatArray, horizon: float
 ) -> Trajectory:
-    # Its values were checked when it was made, as the best so far or as an incumbent's.
+    # The values were checked at its creation, as best values so far or as an incumbent's.
     return Trajectory(
         algorithm=algorithm, instance=instance, seed=seed, times=times, best=best, horizon=horizon, incumbent=True
     )
@@ -222,20 +207,41 @@ def sample_staircase(trajectory: Trajectory, timepoints: FloatArray) -> FloatArr
     return values
 
 
-def _check_pairs(times: FloatArray, values: FloatArray, who: str) -> None:
+def _check_labels(algorithm: object, instance: object, seed: object) -> tuple[tuple[str, str, int], str]:
+    """Names and seed, and what to call the trajectory in messages."""
+    algorithm = as_name(algorithm, "algorithm of a trajectory")
+    instance = as_name(instance, f"instance of a trajectory of {algorithm!r}")
+    who = f"trajectory of {algorithm!r} on {instance!r}"
+    return (algorithm, instance, as_whole_number(seed, f"{who}: seed")), who
+
+
+def _check_clock(times: FloatArray, values: FloatArray, who: str) -> None:
     if times.size != values.size:
-        raise InvalidInputError(f"{who}: {times.size} times but {values.size} values; they go in pairs.")
+        raise InvalidInputError(f"{who}: expected a value for each time, got {times.size} times, {values.size} values.")
+    check_times(times, who)
+
+
+def _check_horizon(horizon: float | None, times: FloatArray, who: str) -> float:
+    if horizon is None:
+        if not times.size:
+            raise InvalidInputError(f"{who} is empty: say with horizon= how long it was watched.")
+        horizon = times[-1]
+    horizon = as_number(horizon, f"{who}: horizon")
+    if horizon < (times[-1] if times.size else 0):
+        last = f"the last time {times[-1]:g}" if times.size else "time 0"
+        raise InvalidInputError(f"{who}: horizon {horizon:g} lies before {last}.")
+    return horizon
 
 
 def _check_incumbent(values: FloatArray, who: str) -> FloatArray:
     absent = np.isnan(values)
     if absent.any():
-        raise InvalidInputError(f"{who}: an incumbent has a value, got nan at position {int(np.argmax(absent))}.")
+        raise InvalidInputError(f"{who}: an incumbent needs a value, got nan at position {int(np.argmax(absent))}.")
     return values
 
 
 def _check_best(best: FloatArray, times: FloatArray, who: str) -> FloatArray:
-    """Refuse a best value that grows; a failed evaluation (nan) repeats the best value before it."""
+    """Refuse a best value that increases; a failed evaluation (nan) repeats the best value before it."""
     if not best.size or ((best[1:] <= best[:-1]).all() and best[0] == best[0]):
         return best
     filled = np.fmin.accumulate(best)
@@ -243,7 +249,7 @@ def _check_best(best: FloatArray, times: FloatArray, who: str) -> FloatArray:
     if worse.any():
         place = int(np.argmax(worse))
         raise InvalidInputError(
-            f"{who}: the best value so far cannot grow, got {best[place]:.17g} after {filled[place]:.17g} at time "
+            f"{who}: the best value so far cannot increase, got {best[place]:.17g} after {filled[place]:.17g} at time "
             f"{times[place]:g}. Use Trajectory.from_evaluations for the values of single evaluations, "
             "with maximize=True if larger is better."
         )
@@ -253,12 +259,12 @@ def _check_best(best: FloatArray, times: FloatArray, who: str) -> FloatArray:
 
 
 def hitting_times(trajectory: Trajectory, targets: FloatArray) -> FloatArray:
-    """When a run first had a value at most as large as each target; ``inf`` if never.
+    """When a run first reached each target, a value at most as large; ``inf`` if never.
 
     >>> run = Trajectory(algorithm="a", instance="f", times=[1, 10], best=[5.0, 2.0], horizon=20)
     >>> hitting_times(run, np.array([9.0, 2.0, 1.0]))
     array([ 1., 10., inf])
     """
-    # Reached is reached: the value of an incumbent may grow again.
+    # A target stays reached, although the value of an incumbent may increase again.
     falling = -np.minimum.accumulate(trajectory.best)
     return np.append(trajectory.times, np.inf)[np.searchsorted(falling, -targets, side="left")]

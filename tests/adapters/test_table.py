@@ -385,11 +385,11 @@ BAD_TEXT = {
     "rows too long": (HEADER + "csa,f1,1,5,6\n", ["bad.csv", "Length of header", "does not match length of data"]),
     "row too short": (HEADER + "csa,f1,1,5\ncsa,f1\n", ["bad.csv, line 3: expected a finite number in 'time'"]),
     "open quote": (HEADER + 'csa,f1,1,5\n"csa,f1,2,5\n', ["bad.csv", "EOF inside string starting at row 2"]),
-    "empty": ("", ["bad.csv is empty. Expected a line with the names of the columns"]),
-    "blank": ("\n\n", ["bad.csv is empty. Expected a line with the names of the columns"]),
+    "empty": ("", ["bad.csv is empty. Expected a line with the column names"]),
+    "blank": ("\n\n", ["bad.csv is empty. Expected a line with the column names"]),
     "header only": (HEADER, ["bad.csv has no rows. Expected a row for each value of each run"]),
-    "no text at all": (b"\x89PNG\r\n\x1a\n\x00\x00\xff\xfe", ["bad.csv cannot be read as a table of text", "decode"]),
-    "UTF-16": (HEADER.encode("utf-16"), ["bad.csv cannot be read as a table of text", "can't decode byte 0xff"]),
+    "no text at all": (b"\x89PNG\r\n\x1a\n\x00\x00\xff\xfe", ["bad.csv cannot be read as a text table", "decode"]),
+    "UTF-16": (HEADER.encode("utf-16"), ["bad.csv cannot be read as a text table", "can't decode byte 0xff"]),
     "fractional seed": (
         "seed," + HEADER + "0.5,csa,f1,1,5\n",
         ["bad.csv, line 2", "a whole number in 'seed', got 0.5"],
@@ -535,13 +535,13 @@ def test_a_folder_that_is_called_like_a_table_is_refused(tmp_path: Path, name: s
 )
 def test_a_damaged_gzip_file_is_refused(tmp_path: Path, damage: Any, message: str) -> None:
     good = gzip.compress(RUNS.to_csv(index=False).encode())
-    with pytest.raises(SourceError, match=rf"bad\.csv\.gz cannot be read as a table of text: .*{message}"):
+    with pytest.raises(SourceError, match=rf"bad\.csv\.gz cannot be read as a text table: .*{message}"):
         read(write(tmp_path / "bad.csv.gz", damage(good)))
 
 
 def test_a_gzip_file_with_a_damaged_inside_is_refused(tmp_path: Path) -> None:
     good = gzip.compress(RUNS.to_csv(index=False).encode())
-    with pytest.raises(SourceError, match=r"bad\.csv\.gz cannot be read as a table of text"):
+    with pytest.raises(SourceError, match=r"bad\.csv\.gz cannot be read as a text table"):
         read(write(tmp_path / "bad.csv.gz", good[:10] + b"\xff" * 20 + good[30:]))
 
 
@@ -571,9 +571,12 @@ def test_a_parquet_file_with_names_that_are_no_text_is_refused(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"colour": "red"}, "A table has no option 'colour'. It takes columns, maximize and horizon"),
-        ({"columns": {"times": "t"}}, "a table has no 'times'. It has algorithm, instance, time, value, seed, horizon"),
-        ({"columns": "times=t"}, "a table has no 'times'"),
+        ({"colour": "red"}, "A table has no option 'colour'. It takes columns, maximize, horizon"),
+        (
+            {"columns": {"times": "t"}},
+            "there is no role 'times'. The roles are algorithm, instance, time, value, seed, horizon",
+        ),
+        ({"columns": "times=t"}, "there is no role 'times'"),
         ({"columns": "time"}, "expected the name of a column for 'time'"),
         ({"columns": "time="}, "expected the name of a column for 'time'"),
         ({"columns": {"time": ""}}, "expected the name of a column for 'time', got ''"),

@@ -334,7 +334,7 @@ def test_only_what_counts_reaches_the_surrogate(seed: int, tiny_yahpo: Path) -> 
     clean = surrogate.predict([drawn], "101", FULL)
     np.testing.assert_array_equal(surrogate.predict([{**drawn, **inactive}], "101", FULL, "drop"), clean)
     for name, value in inactive.items():
-        with pytest.raises(InvalidInputError, match=rf"rbv2_svm: .*{name}.* is set, but counts only if kernel is"):
+        with pytest.raises(InvalidInputError, match=rf"rbv2_svm: .*{name}.* is set, but is active only if kernel is"):
             surrogate.predict([{**drawn, name: value}], "101", FULL)
 
 

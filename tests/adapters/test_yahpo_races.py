@@ -196,7 +196,7 @@ def test_several_objectives_race_in_percent(tiny_yahpo: Path) -> None:
     [
         (("yahpo:lcbnech",), "Did you mean lcbench?"),
         (("yahpo:lcbench:999",), "has no instance '999'"),
-        (("yahpo:lcbench", "-S", "time=seconds"), "Say with --budget"),
+        (("yahpo:lcbench", "-S", "time=seconds"), "Give --budget, the last timepoint"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(tiny_yahpo: Path, arguments: tuple[str, ...], message: str) -> None:

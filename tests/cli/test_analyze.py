@@ -78,7 +78,7 @@ def test_the_table_and_the_json_of_the_example_agree(root: Path) -> None:
     assert f"some budget: {', '.join(data['pareto_set'])}." in text
 
 
-def test_json_tells_shares_ratings_relations_and_what_is_open(two: str) -> None:
+def test_json_has_shares_ratings_relations_and_open_pairs(two: str) -> None:
     data = analysis(two, "--timepoints", "1,5,10")
     assert (data["sources"], data["runs"], data["instances"]) == ([two], 2, ["f1"])
     assert data["timepoints"] == [1.0, 5.0, 10.0]
@@ -122,7 +122,7 @@ def test_options_of_the_prior_reach_it(two: str) -> None:
     assert "There is no prior 'flat'" in fail("analyze", two, "--prior", "flat")
 
 
-def test_a_share_that_nobody_can_know_is_null_in_json(tmp_path: Path) -> None:
+def test_an_unknown_share_is_null_in_json(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     path.write_text("horizon," + TWO.split("\n")[0] + "\n10,a,f1,1,3\n10,b,f1,1,4\n5,c,f1,1,5\n")
     assert analysis(str(path), "--timepoints", "1,10")["win_shares"]["c"] == [0.0, None]
@@ -168,9 +168,9 @@ def test_options_reach_the_adapter(tmp_path: Path) -> None:
     [
         ("maximize", "--option: expected KEY=VALUE, got 'maximize'"),
         ("=true", "--option: expected KEY=VALUE, got '=true'"),
-        ("colour=red", "A table has no option 'colour'. It takes columns, maximize and horizon"),
+        ("colour=red", "A table has no option 'colour'. It takes columns, maximize, horizon"),
         ("maximize=perhaps", "maximize: expected true or false, got 'perhaps'"),
-        ("columns=times=t", "columns: a table has no 'times'"),
+        ("columns=times=t", "columns: there is no role 'times'"),
         ("columns=time=t", "two.csv has no column 't'. It has algorithm, instance, time, value"),
         ("horizon=3", "horizon 3 lies before the last time 10"),
     ],
@@ -180,7 +180,7 @@ def test_options_without_meaning_are_refused(two: str, option: str, message: str
 
 
 @pytest.mark.parametrize("option", ["source=1", "self=1"])
-def test_options_called_like_arguments_of_ours_are_refused(two: str, option: str) -> None:
+def test_options_named_like_arguments_of_ours_are_refused(two: str, option: str) -> None:
     assert "A table has no option" in fail("analyze", two, "-o", option)
 
 
@@ -240,7 +240,7 @@ def test_a_source_that_cannot_be_analysed_is_one_line(
     assert message in fail("analyze", str(path))
 
 
-def test_a_source_that_nobody_knows_is_named_however_long_its_path() -> None:
+def test_an_unknown_source_is_named_however_long_its_path() -> None:
     path = f"{'results/' * 12}absent.xyz"
     assert f"No plugin knows the source '{path}' (there is no such file)." in fail("analyze", path)
 
@@ -278,7 +278,7 @@ def test_an_unexpected_error_is_not_swallowed(two: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("names", [("[red]x[/red]", "[/bold]y"), ("x:cat:", "y:dog:")])
-def test_names_with_markup_or_codes_of_pictures_are_shown_as_they_are(tmp_path: Path, names: tuple[str, str]) -> None:
+def test_names_with_markup_or_emoji_codes_are_shown_verbatim(tmp_path: Path, names: tuple[str, str]) -> None:
     loser, winner = names
     path = many(tmp_path / "many.csv", {"climber": loser, "sprinter": winner})
     text = succeed("analyze", path, "--timepoints", "1,5")
@@ -287,19 +287,19 @@ def test_names_with_markup_or_codes_of_pictures_are_shown_as_they_are(tmp_path: 
     assert f"1 of 2 algorithms is right for some budget: {winner}." in text
 
 
-def test_names_with_codes_of_pictures_are_shown_as_they_are_in_the_conclusion(tmp_path: Path) -> None:
+def test_names_with_emoji_codes_are_shown_verbatim_in_the_conclusion(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     path.write_text(TWO.replace("sprinter", "y:dog:"))
     assert "may be right for some budget: climber, y:dog:." in succeed("analyze", str(path))
 
 
-def test_long_names_are_not_cut_in_what_is_piped(tmp_path: Path) -> None:
+def test_long_names_are_not_truncated_in_piped_output(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     path.write_text(TWO.replace("climber", "c" * 90))
     assert "c" * 90 in succeed("analyze", str(path))
 
 
-def test_plugins_lists_the_table_adapter_and_what_it_says() -> None:
+def test_plugins_lists_the_table_adapter_and_its_description() -> None:
     text = succeed("plugins")
     [row] = [line for line in text.splitlines() if line.lstrip().startswith("table ")]
     assert f"polarbear-plugins {importlib.metadata.version('polarbear-plugins')}" in row

@@ -16,7 +16,7 @@ BASH = shutil.which("bash")
 
 
 def completed(*words: str) -> list[tuple[str, str]]:
-    """What the shell is told for a command line whose last word is being typed."""
+    """Completions of a command line whose last word is being typed."""
     complete = BashComplete(main, {}, "polarbear", "_POLARBEAR_COMPLETE")
     return [(item.type, item.value) for item in complete.get_completions(list(words[:-1]), words[-1])]
 
@@ -48,7 +48,7 @@ def test_files_are_left_to_the_shell(command: str) -> None:
 
 
 def test_every_portfolio_and_suite_that_plugins_name_is_known_to_them() -> None:
-    """The first line of a docstring begins with names, or completion offers what nobody knows."""
+    """The first line of a docstring begins with names; otherwise completion would offer unknown names."""
     plugins = load_plugins()
     for kind in ("portfolio", "suite"):
         for plugin in plugins.installed:

@@ -32,7 +32,7 @@ def test_without_ioh_a_synthetic_race_says_what_it_is_and_how_to_get_the_real_on
     result = run("--journal", "demo.db")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert "not installed, so this is a race of algorithms with known ratings" in lines[0]
+    assert "not installed, so this is a race of synthetic algorithms with known ratings" in lines[0]
     assert lines[0].endswith("pip install 'polarbear-plugins[ioh,plots]'")
     assert lines[-2] == "saved demo-report.html, demo.db"
     assert lines[-1] == f"Open {(in_a_folder / 'demo-report.html').as_uri()} in a browser."

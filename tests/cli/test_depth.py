@@ -45,7 +45,7 @@ def test_a_table_of_criteria_gives_depths_and_a_conclusion(table: str) -> None:
         [row] = [line for line in text.splitlines() if line.startswith(f" {name} ")]
         assert f"{depth:.4f}" in row
     assert f"Most central: {', '.join(found.central())}." in text
-    assert "The 3 deepest (" in text
+    assert "The 3 deepest orders (" in text
 
 
 def test_json_has_everything(table: str) -> None:
@@ -105,14 +105,14 @@ def test_the_central_and_the_outlying_order_are_drawn(table: str, tmp_path: Path
     [
         (["--function", "problem"], "criteria.csv has no column 'problem'"),
         (["--criterion", "memory"], "criteria.csv has no column 'memory'"),
-        (["--maximize", "memory"], "'memory' is none of the criteria loss, seconds"),
-        (["--without", "d"], "'d' is none of the optimizers a, b, c"),
+        (["--maximize", "memory"], "'memory' is not one of the criteria loss, seconds"),
+        (["--without", "d"], "'d' is not one of the optimizers a, b, c"),
         (["--tolerance", "2"], "tolerance: expected a number from 0 to below 1"),
         (["--samples", "0"], "samples must be a whole number of at least 1"),
         (["--common", "0"], "deepest must be a whole number of at least 1"),
-        (["--at", "1", "--targets", "1"], "--at and --targets: give one of the two"),
+        (["--at", "1", "--targets", "1"], "--at and --targets: give only one of the two"),
         (["--at", "soon"], "--at: expected numbers separated by commas, got 'soon'"),
-        (["more.csv"], "Expected one table of criteria. For runs, say --at or --targets"),
+        (["more.csv"], "Expected one table of criteria. For runs, give --at or --targets"),
     ],
 )
 def test_mistakes_are_one_line(table: str, arguments: list[str], message: str) -> None:

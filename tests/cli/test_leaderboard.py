@@ -89,7 +89,7 @@ def test_another_algorithm_can_be_random_search(write_study: WriteStudy) -> None
     assert "random: there is no algorithm 'CMA'. There are CMA_1.0_abc, TPE_1.0_abc." in fail(db, "--random", "CMA")
 
 
-def test_an_optimizer_for_which_random_search_stood_in_is_named(write_study: WriteStudy) -> None:
+def test_an_optimizer_that_random_search_replaced_is_named(write_study: WriteStudy) -> None:
     log = "Failure in optimizer suggest. Falling back to random search.\n"
     db = write(write_study, log=log)
     assert "TPE_1.0_abc failed to suggest in 9 of 45 iterations" in succeed(db, "--no-posterior")
@@ -110,16 +110,18 @@ def test_what_is_not_wanted_is_left_out(write_study: WriteStudy) -> None:
     assert (data["posterior"], data["bootstrap"], data["disagreements"]) == (None, None, [])
 
 
-def test_many_studies_are_ranked_in_part_and_it_is_said(write_study: WriteStudy) -> None:
+def test_many_studies_are_ranked_in_part_and_the_output_says_so(write_study: WriteStudy) -> None:
     db = write(write_study)
-    assert "12 of 18 studies are ranked, at most 2 of a kind (--studies)." in succeed(db, "--studies", "2")
+    assert "12 of 18 studies are ranked, at most 2 of each algorithm on each instance (--studies)." in succeed(
+        db, "--studies", "2"
+    )
     assert board(db, "--studies", "2")["ranked_studies"] == 12
     assert board(db, "--studies", "0")["ranked_studies"] == 18
 
 
 def test_scores_are_compared_with_rankings_at_the_end_whatever_the_time_axis(write_study: WriteStudy) -> None:
     rng = np.random.default_rng(2)
-    for k in range(18):  # none takes as long as another, so that few are left at the last second
+    for k in range(18):  # all take different times, so that few reach the last second
         values = 1 + rng.random((5, 2))
         if k % 2:
             values += [[1], [1], [1], [0], [-1]]  # behind until the end
@@ -160,7 +162,7 @@ def test_the_sample_shows_its_published_leaderboard(shared: Path) -> None:
         pytest.skip("no Bayesmark sample among the shared data")
     text = succeed(str(folder), "--no-posterior")
     assert "97.269" in text
-    assert "Random search also found the best value known on kNN_diabetes_mse" in text
+    assert "Random search also found the best known value on kNN_diabetes_mse" in text
     assert "4 of 120 studies have a log" in text
 
 

@@ -52,7 +52,7 @@ def test_the_bounds_are_those_of_the_areas(source: str) -> None:
     assert data["contradictions"] == []
 
 
-def test_contradictions_are_told_in_words_and_in_json(source: str) -> None:
+def test_contradictions_are_in_the_text_and_in_json(source: str) -> None:
     text, data = succeed(source, "--seed", "1"), measured(source, "--seed", "1")
     kinds = {(pair["ahead"], pair["kind"]) for pair in data["contradictions"]}
     assert ("late", "crossing") in kinds
@@ -64,7 +64,7 @@ def test_contradictions_are_told_in_words_and_in_json(source: str) -> None:
     assert "never" in text
 
 
-def test_an_order_that_is_confirmed_is_called_so(source: str) -> None:
+def test_a_confirmed_order_is_reported_as_confirmed(source: str) -> None:
     assert "Rankings confirm the order of the measures for every pair." in succeed(
         source, "--budget", "5", "--seed", "1"
     )
@@ -76,7 +76,7 @@ def test_the_posterior_ends_at_the_budget(source: str) -> None:
     assert data["budget"] == 5
 
 
-def test_runs_that_ended_by_themselves_are_left_out_or_held(source: str) -> None:
+def test_runs_that_ended_early_are_left_out_or_held(source: str) -> None:
     path = Path(source)
     text = path.read_text()
     for row in ("late,f0,1,50.0", "late,f0,10,1e-09"):
@@ -122,14 +122,14 @@ def test_bad_input_is_one_line(source: str, tmp_path: Path) -> None:
     assert "--budget 0.5 lies before the first of the timepoints" in fail(source, "--budget", "0.5")
     below = tmp_path / "below.csv"
     below.write_text("algorithm,instance,time,value\na,f,1,-3\na,f,9,-5\nb,f,1,-3\nb,f,9,-5\n")
-    assert "values below 0 have no place on a log scale" in fail(str(below))
+    assert "values below 0 are not on a log scale" in fail(str(below))
     empty = tmp_path / "empty.csv"
     empty.write_text("algorithm,instance,time,value\n")
     assert fail(str(empty))
 
 
 @pytest.mark.slow
-def test_the_example_shows_who_is_best_early() -> None:
+def test_the_example_shows_which_algorithm_is_best_early() -> None:
     text = run_example("compare_with_aocc.py", "--quick")
     assert "the budget decides" in text
     assert "Anytime Pareto set: " in text

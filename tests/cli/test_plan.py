@@ -79,7 +79,7 @@ def test_a_settled_race_needs_no_more(tmp_path: Path) -> None:
     [
         ([], "Give --effect or --instances"),
         (["--power", "0.9"], "Give --effect or --instances"),
-        (["--effect", "0"], "no number of instances tells an effect of 0 from none"),
+        (["--effect", "0"], "no number of instances can detect an effect of 0"),
         (["--effect", "0.5", "--power", "1"], "power: expected a number between 0 and 1, both excluded, got 1"),
         (["--effect", "0.5", "--alpha", "0"], "alpha: expected a number"),
         (["--effect", "nan"], "effect: expected a finite number"),

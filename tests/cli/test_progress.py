@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from children import ctrl_c_allowed
 from command_line import Command
 from rich.console import Console
 
@@ -25,27 +24,29 @@ def stop(*_: object, **__: object) -> Any:
     raise KeyboardInterrupt
 
 
-def test_measures_are_shown_if_the_posterior_is_stopped(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measures_are_shown_if_the_posterior_is_interrupted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[measures.callback.__module__], "analyze_table", stop)
     done = POLARBEAR.run("measures", str(root / "examples" / "runs.csv"))
     assert done.exit_code == 0
-    assert "Note: stopped before the posterior was there; this is the rest." in done.stderr
+    assert "Note: interrupted before the posterior was ready; the rest follows." in done.stderr
     assert "AOCC" in done.stdout
     assert "Probability of being best" not in done.stdout
 
 
-def test_the_leaderboard_is_shown_if_the_posterior_is_stopped(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_leaderboard_is_shown_if_the_posterior_is_interrupted(
+    shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys.modules[leaderboard.callback.__module__], "analyze_table", stop)
     done = POLARBEAR.run("leaderboard", str(shared / "bayesmark" / "sample"), "--bootstrap", "0")
     assert done.exit_code == 0
-    assert "stopped before the posterior" in done.stderr
+    assert "interrupted before the posterior" in done.stderr
     assert "PySOT" in done.stdout
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_a_slow_engine_is_told_at_a_terminal_and_ended_by_ctrl_c(root: Path, tmp_path: Path) -> None:
-    """An engine that takes for ever, in a process of its own with a terminal for standard error."""
+def test_a_slow_engine_is_shown_at_a_terminal_and_ended_by_ctrl_c(root: Path, tmp_path: Path) -> None:
+    """An engine that never finishes, in a process of its own with a terminal as standard error."""
     code = (
         "import time\n"
         "from polarbear_plugins.cli import analyze, main\n"
@@ -56,15 +57,14 @@ def test_a_slow_engine_is_told_at_a_terminal_and_ended_by_ctrl_c(root: Path, tmp
     )
     kept = tmp_path / "result.npz"
     terminal, end = pty.openpty()
-    with ctrl_c_allowed():
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, str(kept)],
-            cwd=root,
-            stdout=subprocess.PIPE,
-            stderr=end,
-            env={**os.environ, "TERM": "xterm", "COLUMNS": "120", "PYTHONPATH": str(root)},
-            start_new_session=True,
-        )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(kept)],
+        cwd=root,
+        stdout=subprocess.PIPE,
+        stderr=end,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "120", "PYTHONPATH": str(root)},
+        start_new_session=True,
+    )
     os.close(end)
     shown, asked, deadline = b"", False, time.monotonic() + 300
     try:
@@ -84,12 +84,12 @@ def test_a_slow_engine_is_told_at_a_terminal_and_ended_by_ctrl_c(root: Path, tmp
         out, _ = process.communicate()
         os.close(terminal)
     assert b"inferring ratings of 5 algorithms at 50 timepoints: prior dirichlet, engine native" in shown
-    assert b"Note: stopped before anything was known. Fewer --timepoints" in shown
+    assert b"Note: interrupted before there was a result. Fewer --timepoints" in shown
     assert (process.returncode, out) == (1, b"")
     assert not kept.exists()
 
 
-def test_nothing_is_shown_where_standard_error_is_no_terminal(root: Path) -> None:
+def test_nothing_is_shown_where_standard_error_is_not_a_terminal(root: Path) -> None:
     POLARBEAR.succeed("analyze", str(root / "examples" / "runs.csv"), "--timepoints", "2", "--draws", "200")
 
 

@@ -27,7 +27,7 @@ def test_a_race_ends_in_a_table_and_a_conclusion_and_is_quiet_meanwhile() -> Non
     assert "3 rounds" in lines[-2]
 
 
-def test_json_tells_everything_but_the_draws() -> None:
+def test_json_has_everything_but_the_draws() -> None:
     found = data(*SHORT, "--max-rounds", "3")
     assert found["stopped"] == "max_rounds"
     assert len(found["rounds"]) == 3
@@ -35,14 +35,14 @@ def test_json_tells_everything_but_the_draws() -> None:
     assert 0 < found["cost"] <= found["full_cost"]
 
 
-def test_a_race_that_was_stopped_goes_on_and_ends_like_one_that_was_not(tmp_path: Path) -> None:
+def test_a_race_that_was_stopped_continues_and_ends_like_one_that_was_not(tmp_path: Path) -> None:
     journal = str(tmp_path / "race.db")
     first = data(*SHORT, "--max-rounds", "2", "--journal", journal)
     assert len(first["rounds"]) == 2
     resumed = data("resume", journal, "--workers", "0", "--max-rounds", "4")
     whole = data(*SHORT, "--max-rounds", "4")
     assert resumed == whole
-    assert f"{journal}: there is a file already" in failure(*SHORT, "--journal", journal)
+    assert f"{journal} already exists and is not overwritten" in failure(*SHORT, "--journal", journal)
 
 
 def test_the_result_is_saved_whole(tmp_path: Path) -> None:
@@ -188,4 +188,4 @@ def test_the_runs_of_a_race_are_read_again_as_iohprofiler_data(tmp_path: Path) -
 def test_select_says_where_the_prior_makes_it_too_sure(tmp_path: Path, prior: str, warned: bool) -> None:
     path = str(tmp_path / "race.npz")
     assert run(*SHORT, "--max-rounds", "1", "--prior", prior, "--output", path).exit_code == 0
-    assert ("takes timepoints for independent" in run("select", path).stdout) == warned
+    assert ("treats timepoints as independent" in run("select", path).stdout) == warned

@@ -130,7 +130,7 @@ def test_the_table_of_findings_fits_a_narrow_terminal(journal: Path) -> None:
         show_result(out, load_result(journal))
         assert isinstance(out.file, io.StringIO)
         shown[width] = out.file.getvalue()
-        assert "…" not in shown[width]  # nothing is cut
+        assert "…" not in shown[width]  # nothing is truncated
     assert "instances" in shown[160].splitlines()[2]
     assert "instances" not in shown[80].splitlines()[2]
 

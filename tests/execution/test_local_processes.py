@@ -62,12 +62,12 @@ def complain(text):
     raise ValueError(text)
 
 
-def something_that_cannot_travel():
+def something_unpicklable():
     return lambda: None
 
 
 class Trap:
-    '''Can be made and sent, but not received.'''
+    '''Can be pickled, but not unpickled.'''
 
     def __reduce__(self):
         return explode, ()
@@ -107,7 +107,7 @@ def calls(worker_module: Callable[[str, str], ModuleType]) -> ModuleType:
 
 
 def soon(condition: Callable[[], object]) -> bool:
-    """Whether a condition comes true while the test has patience."""
+    """Whether a condition becomes true within 300 seconds."""
     for _ in range(6000):
         if condition():
             return True
@@ -116,7 +116,7 @@ def soon(condition: Callable[[], object]) -> bool:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and waits to be collected does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -163,10 +163,10 @@ def test_an_exception_says_what_and_where(calls: ModuleType) -> None:
         assert executor.submit(abs, -1).result() == 1
 
 
-def test_a_result_that_cannot_travel_is_an_exception(calls: ModuleType) -> None:
+def test_a_result_that_cannot_be_pickled_is_an_exception(calls: ModuleType) -> None:
     with LocalProcesses(1) as executor:
         with pytest.raises(RemoteError, match="pickle"):
-            executor.submit(calls.something_that_cannot_travel).result()
+            executor.submit(calls.something_unpicklable).result()
         assert executor.submit(abs, -1).result() == 1
 
 
@@ -192,8 +192,8 @@ def test_the_process_of_a_call_that_hangs_is_gone(calls: ModuleType, tmp_path: P
 
 
 @pytest.mark.slow
-def test_the_time_of_a_call_counts_from_its_begin(calls: ModuleType) -> None:
-    # All of them together take longer than each may.
+def test_the_time_of_a_call_counts_from_its_start(calls: ModuleType) -> None:
+    # All of them together take longer than the time limit of one.
     with LocalProcesses(1, timeout=PATIENCE) as executor:
         futures = [executor.submit(calls.linger, 0.3 * PATIENCE) for _ in range(4)]
         assert len({future.result() for future in futures}) == 1
@@ -213,7 +213,7 @@ def test_a_process_that_dies_fails_its_own_call_only(calls: ModuleType) -> None:
                 future.result()
 
 
-def test_many_deaths_are_not_taken_for_workers_that_cannot_start() -> None:
+def test_many_dead_processes_are_not_mistaken_for_workers_that_cannot_start() -> None:
     with LocalProcesses(1) as executor:
         for future in [executor.submit(os._exit, 1) for _ in range(5)]:
             with pytest.raises(ProcessDiedError):
@@ -261,7 +261,7 @@ def test_shutting_down_waits_for_what_is_scheduled(calls: ModuleType) -> None:
 
 
 def test_shutting_down_ends_workers_that_disappear_meanwhile() -> None:
-    # A worker that is killed may be taken off the list before the next one is looked at.
+    # A worker that is killed may be removed from the list before the loop reaches the next one.
     executor = LocalProcesses(3)
 
     class Stub:
@@ -278,7 +278,7 @@ def test_shutting_down_ends_workers_that_disappear_meanwhile() -> None:
     assert [stub.killed for stub in stubs] == [True] * 3
 
 
-def test_nothing_is_taken_after_the_end() -> None:
+def test_no_call_is_accepted_after_shutdown() -> None:
     executor = LocalProcesses(1)
     executor.shutdown()
     with pytest.raises(RuntimeError, match="after shutdown"):
@@ -304,8 +304,8 @@ def test_workers_ignore_ctrl_c(calls: ModuleType) -> None:
 def test_workers_tell_libraries_to_use_one_thread(calls: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "8")
     with LocalProcesses(1) as executor:
-        told = executor.submit(calls.threads).result()
-    assert {told[f"{library}_NUM_THREADS"] for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")} == {"1"}
+        variables = executor.submit(calls.threads).result()
+    assert {variables[f"{library}_NUM_THREADS"] for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")} == {"1"}
 
 
 def test_processes_that_cannot_be_started_fail_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:

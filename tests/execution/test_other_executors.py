@@ -13,8 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
+from builders import assert_same_result
 
 from polarbear_plugins import RaceResult, RaceSettings, race, resume
 from polarbear_plugins.errors import PolarBearError
@@ -85,14 +85,9 @@ def here() -> RaceResult:
     return race("synthetic", "synthetic", TIMES, SETTINGS, workers=0)
 
 
-def same(result: RaceResult, expected: RaceResult) -> None:
-    assert result.to_dict() | {"about": None} == expected.to_dict() | {"about": None}
-    assert np.array_equal(result.posterior.ratings, expected.posterior.ratings)
-
-
 def test_loky_gives_the_same_result(here: RaceResult) -> None:
     with loky() as executor:
-        same(race("synthetic", "synthetic", TIMES, SETTINGS, executor=executor), here)
+        assert_same_result(race("synthetic", "synthetic", TIMES, SETTINGS, executor=executor), here, about=False)
 
 
 @pytest.mark.parametrize("make", [pool, loky])
@@ -114,7 +109,8 @@ def test_an_executor_that_breaks_says_so_and_the_journal_goes_on(
             algorithms.deadly(), SyntheticSuite(), TIMES, SETTINGS, executor=executor, journal=journal, progress=report
         )
     found = resume(journal, algorithms.deadly(), SyntheticSuite(), workers=0)
-    same(found, race(synthetic_portfolio(), SyntheticSuite(), TIMES, SETTINGS, workers=0))
+    here = race(synthetic_portfolio(), SyntheticSuite(), TIMES, SETTINGS, workers=0)
+    assert_same_result(found, here, about=False)
     repeated = algorithms.MARKER.stat().st_size - sum(1 for _ in found.trajectories())
     assert repeated == 1  # the one that was killed
 
@@ -161,4 +157,4 @@ def test_mpi_gives_the_same_result(here: RaceResult, tmp_path: Path) -> None:
         check=True,
         timeout=120,
     )
-    same(RaceResult.load(result), here)
+    assert_same_result(RaceResult.load(result), here, about=False)

@@ -107,7 +107,7 @@ def test_an_interrupted_campaign_goes_on_from_its_journal(tmp_path: Path) -> Non
 
 
 def counted(made: list[int], most: int | None = None) -> dict[str, RunFunction]:
-    """The portfolio, noting its runs; the user interrupts it after so many."""
+    """The portfolio, noting its runs; the user interrupts it after ``most`` of them."""
 
     def noting(function: RunFunction) -> RunFunction:
         def run(level: Any, horizon: float, seed: int) -> Trajectory:
@@ -165,7 +165,7 @@ def test_more_than_two_algorithms_are_compared_with_a_correction() -> None:
     assert [(found.one, found.other) for found in with_b.comparisons] == [("b", "a"), ("b", "c")]
 
 
-def test_too_few_instances_are_used_and_the_power_told() -> None:
+def test_too_few_instances_are_used_and_a_warning_gives_the_power() -> None:
     with pytest.warns(PolarBearWarning, match="has 6 instances, and power 0.8 for an effect of 1 needs 10; .* 0.51"):
         result = campaign(PORTFOLIO, INSTANCES[:6], 10, SETTINGS, workers=0)
     assert (len(result.instances), result.needed) == (6, 10)
@@ -209,14 +209,14 @@ def test_algorithms_without_any_difference_are_not_tested() -> None:
     assert all(len(sample) == 4 for samples in result.values.values() for sample in samples.values())
 
 
-def test_progress_is_told() -> None:
-    told: list[tuple[int, int]] = []
-    result = campaign(PORTFOLIO, INSTANCES, 10, SETTINGS, workers=0, progress=lambda *each: told.append(each))
-    assert told[0] == (2 * 4 * 10, 10)
-    assert told[-1] == (sum(len(s) for samples in result.values.values() for s in samples.values()), 0)
+def test_progress_is_reported() -> None:
+    reports: list[tuple[int, int]] = []
+    result = campaign(PORTFOLIO, INSTANCES, 10, SETTINGS, workers=0, progress=lambda *each: reports.append(each))
+    assert reports[0] == (2 * 4 * 10, 10)
+    assert reports[-1] == (sum(len(s) for samples in result.values.values() for s in samples.values()), 0)
 
 
-def test_a_failed_run_ends_the_campaign_and_is_repeated_after_it_is_mended(tmp_path: Path) -> None:
+def test_a_failed_run_ends_the_campaign_and_is_repeated_after_it_is_fixed(tmp_path: Path) -> None:
     def broken(level: Any, horizon: float, seed: int) -> Trajectory:
         if int(level) == 7:
             raise RuntimeError("disk on fire")
@@ -234,7 +234,9 @@ def test_a_failed_run_ends_the_campaign_and_is_repeated_after_it_is_mended(tmp_p
     def nothing(_: Any, horizon: float, __: int) -> Trajectory:
         return Trajectory(algorithm="?", instance="?", times=[], best=[], horizon=horizon)
 
-    with pytest.raises(PolarBearError, match=r"'one' on .*, repetition 0, is worth inf, and means need finite values"):
+    with pytest.raises(
+        PolarBearError, match=r"'one' on .*, repetition 0, has the value inf, and means need finite values"
+    ):
         campaign({"one": nothing, "other": nothing}, INSTANCES, 10, SETTINGS, 0)
 
 

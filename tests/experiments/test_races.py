@@ -210,7 +210,7 @@ def synthetic(settings: RaceSettings = SETTINGS, **options: Any) -> RaceResult:
 
 
 def level(value: float) -> Callable[[Any, float, int], Trajectory]:
-    """Make an algorithm that is as good as told."""
+    """An algorithm whose values are around a level."""
 
     def run(_: object, horizon: float, seed: int) -> Trajectory:
         times = np.arange(1.0, horizon + 1)
@@ -339,10 +339,10 @@ def test_the_number_of_workers_changes_nothing(uninterrupted: RaceResult, worker
 def test_any_executor_gives_the_same_result(uninterrupted: RaceResult, make: Callable[[], Executor]) -> None:
     with make() as executor:
         assert_same_result(synthetic(workers=None, executor=executor), uninterrupted)
-        assert executor.submit(abs, -1).result() == 1  # who hands it over shuts it down
+        assert executor.submit(abs, -1).result() == 1  # the race leaves it to the caller to shut it down
 
 
-def test_problems_of_a_list_travel_to_the_workers(algorithms: ModuleType) -> None:
+def test_problems_of_a_list_are_sent_to_the_workers(algorithms: ModuleType) -> None:
     portfolio = {"good": algorithms.good, "middling": algorithms.middling, "bad": algorithms.bad}
     result = race(portfolio, PROBLEMS, TIMES, SETTINGS, workers=2)
     assert_same_result(result, race(portfolio, PROBLEMS, TIMES, SETTINGS, workers=0))
@@ -390,7 +390,7 @@ def test_registered_portfolios_functions_and_algorithms_race_together(tmp_path: 
     path = tmp_path / "race.db"
     result = race(mixed, SyntheticSuite(), TIMES, settings, workers=0, journal=path)
     assert result.algorithms == ("A", "B", "C", "D", "E", "mine", "late")
-    assert result.about["portfolio"] is None  # no name stands for all of them
+    assert result.about["portfolio"] is None  # no single registered name covers all of them
     assert resume(path, mixed, SyntheticSuite(), workers=0, max_rounds=3).algorithms == result.algorithms
     with pytest.raises(InvalidInputError, match="algorithms of the portfolio: 'B' is named more than once"):
         race(["synthetic", {"B": level(0.5)}], SyntheticSuite(), TIMES, settings, workers=0)
@@ -444,7 +444,7 @@ def test_a_race_that_is_over_is_read_again(uninterrupted: RaceResult, tmp_path: 
     assert path.read_bytes() == before
 
 
-def test_a_journal_is_not_begun_where_there_is_a_file(tmp_path: Path) -> None:
+def test_a_journal_is_not_started_where_there_is_a_file(tmp_path: Path) -> None:
     path = tmp_path / "race.db"
     path.write_text("precious")
     with pytest.raises(PolarBearError, match="not overwritten"):
@@ -550,7 +550,7 @@ def test_a_killed_driver_loses_and_repeats_no_finished_run(
     time.sleep(chance.random() * 0.04)
     driver.send_signal(signal.SIGKILL)
     assert driver.wait() == -signal.SIGKILL
-    time.sleep(0.5)  # runs that were under way end with their driver, or write their line now
+    time.sleep(0.5)  # running workers end with their driver, or write their line now
     ran = log.read_text().splitlines()
     with Journal.open(path) as journal:
         finished = [
@@ -569,7 +569,7 @@ def test_a_killed_driver_loses_and_repeats_no_finished_run(
 
 FAILING = {
     "raises": "ValueError: it does not converge on p",
-    "too_short": "was asked to run until 3 and was watched only until 2",
+    "too_short": "was asked to run until 3, and returned a trajectory with horizon 2",
     "no_trajectory": "must return a Trajectory, got list",
     "WrongLabel": "returned a trajectory of 'somebody else'",
     "WrongInstance": "on 'another one'; labels must agree",
@@ -645,7 +645,7 @@ def test_a_race_that_only_fails_says_why(algorithms: ModuleType) -> None:
         race({"a": algorithms.raises, "b": algorithms.raises}, PROBLEMS, TIMES, SETTINGS, workers=0)
 
 
-def test_a_race_that_only_failed_goes_on_when_that_is_mended(tmp_path: Path) -> None:
+def test_a_race_that_only_failed_continues_when_the_cause_is_fixed(tmp_path: Path) -> None:
     path = tmp_path / "race.db"
 
     def fails(*_: object) -> Trajectory:
@@ -694,7 +694,7 @@ def test_failures_are_remembered_and_not_repeated(tmp_path: Path) -> None:
     with pytest.warns(RunWarning):
         assert_same_result(resume(path, portfolio, PROBLEMS, workers=0), expected)
     assert len(calls) == 2 * once
-    assert_same_result(resume(path, portfolio, PROBLEMS, workers=0), expected)  # nothing fails again, nobody is warned
+    assert_same_result(resume(path, portfolio, PROBLEMS, workers=0), expected)  # nothing fails again, no warning
     assert len(calls) == 2 * once
 
 
@@ -763,14 +763,14 @@ def test_the_order_in_which_runs_fail_changes_nothing(algorithms: ModuleType, tm
 # --- resuming with Python
 
 
-def test_what_a_journal_cannot_hold_must_be_given_again(tmp_path: Path) -> None:
+def test_what_a_journal_cannot_store_must_be_given_again(tmp_path: Path) -> None:
     path, portfolio = tmp_path / "race.db", {"good": level(0), "bad": level(0.5)}
     expected = race(portfolio, PROBLEMS, TIMES, SETTINGS, workers=0, journal=path)
     with pytest.raises(InvalidInputError, match=r"the portfolio of this race was given as Python.*portfolio=\.\.\."):
         resume(path, workers=0)
     with pytest.raises(InvalidInputError, match=r"the suite of this race was given as Python.*suite=\.\.\."):
         resume(path, portfolio, workers=0)
-    with pytest.raises(InvalidInputError, match=r"race\.db: the race has bad, and the portfolio has not"):
+    with pytest.raises(InvalidInputError, match=r"race\.db: the portfolio lacks bad, which this race has"):
         resume(path, {"good": level(0), "else": level(1)}, PROBLEMS, workers=0)
     assert_same_result(resume(path, portfolio, PROBLEMS, workers=0), expected)
 
@@ -790,7 +790,7 @@ def test_two_instances_of_one_name_are_refused() -> None:
         def identities(self, _: int, /) -> Iterator[Identity]:
             return itertools.repeat(Identity("f1"))
 
-    with pytest.raises(InvalidInputError, match="two instances called 'f1'"):
+    with pytest.raises(InvalidInputError, match="two instances named 'f1'"):
         race(synthetic_portfolio(**OPTIONS), Twice(), TIMES, SETTINGS, workers=0)
 
 
@@ -798,7 +798,7 @@ def test_two_instances_of_one_name_are_refused() -> None:
 
 
 @pytest.mark.parametrize("with_journal", [False, True])
-def test_a_newcomer_catches_up_and_nobody_else_runs_again(tmp_path: Path, with_journal: bool) -> None:
+def test_a_newcomer_catches_up_and_no_other_algorithm_runs_again(tmp_path: Path, with_journal: bool) -> None:
     path = tmp_path / "race.db" if with_journal else None
     portfolio, late = counting(), newcomer("late", 8.0)
     before = race(portfolio, SyntheticSuite(), TIMES, SETTINGS, workers=0, journal=path)
@@ -834,12 +834,12 @@ def test_a_newcomer_may_be_a_function_and_run_in_a_worker(algorithms: ModuleType
         before.enter({"mine": level(0)}, workers=2)
 
 
-def test_nobody_enters_twice(uninterrupted: RaceResult) -> None:
+def test_no_algorithm_enters_twice(uninterrupted: RaceResult) -> None:
     with pytest.raises(InvalidInputError, match="'A' is already in the race"):
         uninterrupted.enter(newcomer("A", 0.0), workers=0)
 
 
-def test_a_race_that_somebody_entered_is_resumed(tmp_path: Path) -> None:
+def test_a_race_with_a_newcomer_is_resumed(tmp_path: Path) -> None:
     path = tmp_path / "race.db"
     before = race(counting(), SyntheticSuite(), TIMES, SETTINGS, workers=0, journal=path)
     entered = before.enter(newcomer("late", 0.0), workers=0, max_rounds=6)
@@ -850,7 +850,7 @@ def test_a_race_that_somebody_entered_is_resumed(tmp_path: Path) -> None:
     assert_same_result(resumed, entered)
     assert not any(algorithm.ran for algorithm in everybody)
     assert rows(path) == kept
-    with pytest.raises(InvalidInputError, match="the race has late, and the portfolio has not"):
+    with pytest.raises(InvalidInputError, match="the portfolio lacks late, which this race has"):
         resume(path, counting(), SyntheticSuite(), workers=0)
     further = resume(path, everybody, SyntheticSuite(), workers=0, max_rounds=8)
     assert_same_result(before_without_journal().enter(newcomer("late", 0.0), workers=0, max_rounds=8), further)
@@ -882,7 +882,7 @@ def test_an_interruption_while_a_newcomer_catches_up_loses_nothing(tmp_path: Pat
 
 @pytest.mark.parametrize("with_journal", [False, True])
 @pytest.mark.parametrize("report", [1, 5, 30, 50])
-def test_a_newcomer_to_an_interrupted_race_makes_nobody_run_again(
+def test_a_newcomer_to_an_interrupted_race_makes_no_other_algorithm_run_again(
     tmp_path: Path, report: int, with_journal: bool
 ) -> None:
     path, portfolio = tmp_path / "race.db", counting()
@@ -898,7 +898,7 @@ def test_a_newcomer_to_an_interrupted_race_makes_nobody_run_again(
     assert stopped.stopped == "interrupted"
     entered = stopped.enter(newcomer("late", 0.0), workers=0)
     assert entered.stopped == "max_rounds"
-    for algorithm in portfolio:  # unless it has to be watched longer than before
+    for algorithm in portfolio:  # unless it has to run further than before
         runs = list(zip(algorithm.ran, algorithm.horizons, strict=True))
         assert len(runs) == len(set(runs))
     if with_journal:
@@ -909,12 +909,12 @@ def test_a_newcomer_to_an_interrupted_race_makes_nobody_run_again(
         assert len(longer.rounds) == 4
 
 
-def test_a_result_whose_journal_has_gone_on_is_not_entered(tmp_path: Path) -> None:
+def test_no_newcomer_enters_a_result_whose_journal_has_advanced(tmp_path: Path) -> None:
     path = tmp_path / "race.db"
     before = race(counting(), SyntheticSuite(), TIMES, SETTINGS, workers=0, journal=path)
     after = before.enter(newcomer("late", 0.0), workers=0, max_rounds=5)
     content = path.read_bytes()
-    with pytest.raises(InvalidInputError, match=r"race\.db: the race has gone on since this result"):
+    with pytest.raises(InvalidInputError, match=r"race\.db: the race has advanced since this result"):
         before.enter(newcomer("later", 0.0), workers=0)
     assert path.read_bytes() == content
     assert after.enter(newcomer("later", 0.0), workers=0, max_rounds=6).algorithms[-2:] == ("late", "later")
@@ -929,7 +929,7 @@ def test_several_newcomers_enter_one_after_the_other(tmp_path: Path) -> None:
     assert_same_result(resume(path, everybody, SyntheticSuite(), workers=0), third)
 
 
-# --- who is told
+# --- notifications
 
 
 class Audience:
@@ -939,7 +939,7 @@ class Audience:
 
     @hookimpl
     def polarbear_round_finished(self, state: object) -> None:
-        """Write down who was told what."""
+        """Note the state."""
         self.states.append(state)
         if self.problem is not None:
             raise self.problem
@@ -951,7 +951,7 @@ def with_audience(audience: Audience) -> Plugins:
     return plugins
 
 
-def test_plugins_are_told_of_each_round_once(uninterrupted: RaceResult) -> None:
+def test_plugins_are_notified_of_each_round_once(uninterrupted: RaceResult) -> None:
     audience = Audience()
     result = race(
         synthetic_portfolio(**OPTIONS), SyntheticSuite(), TIMES, SETTINGS, workers=0, plugins=with_audience(audience)
@@ -960,7 +960,7 @@ def test_plugins_are_told_of_each_round_once(uninterrupted: RaceResult) -> None:
     assert [len(state.rounds) for state in audience.states] == [1, 2, 3]
 
 
-def test_a_plugin_that_fails_to_listen_only_warns(uninterrupted: RaceResult) -> None:
+def test_a_plugin_that_fails_when_notified_only_warns(uninterrupted: RaceResult) -> None:
     audience = Audience(RuntimeError("dashboard on fire"))
     with pytest.warns(PluginWarning, match="polarbear_round_finished.*dashboard on fire"):
         result = race(

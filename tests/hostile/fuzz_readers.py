@@ -516,7 +516,7 @@ def _read_ma_bbob(folder: Path) -> object:
 def _options() -> dict[str, tuple[Callable[[str], object], tuple[str, ...]]]:
     from polarbear_plugins.adapters.ioh_logs.options import LogOptions
     from polarbear_plugins.adapters.optuna_study.name_pattern import NamePattern
-    from polarbear_plugins.cli.options import key_values, parse_numbers, parse_timepoints, settings_from
+    from polarbear_plugins.cli.options import parse_key_values, parse_numbers, parse_timepoints, settings_from
     from polarbear_plugins.options import flag, whole_numbers
     from polarbear_plugins.partial_orders.criteria import best_at_timepoints
     from polarbear_plugins.problems.protocols import Identity
@@ -526,7 +526,7 @@ def _options() -> dict[str, tuple[Callable[[str], object], tuple[str, ...]]]:
     plugins, posterior = load_plugins(), _posterior()
 
     def pairs(text: str) -> dict[str, str]:
-        return key_values(text.split(" "), "-P")
+        return parse_key_values(text.split(" "), "-P")
 
     def settings(text: str) -> object:
         choices: dict[str, Any] = {"alpha": 0.9, "epsilon": 0.1, "engine": "native", "draws": 100, "seed": 1}

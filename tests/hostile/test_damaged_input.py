@@ -336,7 +336,7 @@ def test_a_parquet_file_with_rows_without_end_is_refused(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        ("f,o,x\n", "row 1 below the names: expected a number as 'loss', got 'x'"),
+        ("f,o,x\n", "row 1 below the header: expected a number in 'loss', got 'x'"),
         (f"f,o,{10**400}\n", "expected a number as 'loss'"),
         (" ,o,1\n", "expected names"),
         ("f,,1\n", "expected names"),

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from builders import assert_same_result
 
 from polarbear_plugins import RaceResult, RaceSettings, race, resume
 from polarbear_plugins.errors import SourceError
@@ -37,11 +37,6 @@ def start(folder: Path, **options: Any) -> RaceResult:
 
 def go_on(folder: Path, journal: Path) -> RaceResult:
     return resume(journal, slow_portfolio(folder / "runs.log"), PROBLEMS, workers=0)
-
-
-def same(one: RaceResult, other: RaceResult) -> None:
-    assert one.to_json() == other.to_json()
-    np.testing.assert_array_equal(one.posterior.log_ratings, other.posterior.log_ratings)
 
 
 def finished(journal: Path) -> int:
@@ -87,7 +82,10 @@ def test_a_journal_that_may_not_grow_stops_the_race_and_resuming_ends_as_in_peac
     in_peace: RaceResult, tmp_path: Path
 ) -> None:
     journal = tmp_path / "race.db"
-    message = r"race\.db cannot be read or written: disk I/O error\. Is the disk full.*no finished run is lost"
+    message = (
+        r"race\.db cannot be read or written: disk I/O error\. Check whether the disk is full.*"
+        "no finished run is lost"
+    )
     with no_file_longer_than(90_000), pytest.raises(SourceError, match=message):
         start(tmp_path, journal=journal)
     before, last = 0, finished(journal)
@@ -97,7 +95,7 @@ def test_a_journal_that_may_not_grow_stops_the_race_and_resuming_ends_as_in_peac
     before, last = last, finished(journal)
     assert last > before
     ran = len((tmp_path / "runs.log").read_text().splitlines())
-    same(go_on(tmp_path, journal), in_peace)
+    assert_same_result(go_on(tmp_path, journal), in_peace)
     again = len((tmp_path / "runs.log").read_text().splitlines()) - ran
     assert last + again == len(list(in_peace.trajectories()))
 
@@ -115,7 +113,7 @@ def test_a_full_disk_stops_the_race_and_resuming_ends_as_in_peace(
         go_on(tmp_path, journal)
     assert finished(journal) >= kept
     mount(small_disk, "-o", "remount,size=8m")
-    same(go_on(tmp_path, journal), in_peace)
+    assert_same_result(go_on(tmp_path, journal), in_peace)
 
 
 def test_a_race_that_could_not_begin_on_a_full_disk_begins_when_there_is_room(
@@ -127,7 +125,7 @@ def test_a_race_that_could_not_begin_on_a_full_disk_begins_when_there_is_room(
         start(tmp_path, journal=small_disk / "race.db")
     assert not (tmp_path / "runs.log").exists()  # before anything has run
     mount(small_disk, "-o", "remount,size=8m")
-    same(start(tmp_path, journal=small_disk / "race.db"), in_peace)
+    assert_same_result(start(tmp_path, journal=small_disk / "race.db"), in_peace)
 
 
 def test_a_disk_that_becomes_read_only_is_named_and_its_journal_can_be_read(
@@ -152,4 +150,4 @@ def test_a_disk_that_becomes_read_only_is_named_and_its_journal_can_be_read(
     assert load_result(journal).rounds == in_peace.rounds[:2]
     mount(small_disk, "-o", "remount,rw")
     assert os.listdir(small_disk) == ["race.db"]  # noqa: PTH208
-    same(go_on(tmp_path, journal), in_peace)
+    assert_same_result(go_on(tmp_path, journal), in_peace)

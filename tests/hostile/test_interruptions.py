@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from children import ctrl_c_allowed
+from builders import assert_same_result
 from command_line import Command
 
 from polarbear_plugins import RaceResult, RaceSettings, Trajectory, hookimpl, load_plugins, race, resume
 from polarbear_plugins.errors import PluginWarning
 from polarbear_plugins.execution.dispatcher import Dispatcher
-from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource, make_request, sampled
+from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource, make_request, sample_at_timepoints
 from polarbear_plugins.experiments.open_race import Progress
 from polarbear_plugins.problems.protocols import Identity
 
@@ -57,11 +57,6 @@ def synthetic(**options: Any) -> RaceResult:
     return race("synthetic", "synthetic", [1, 2, 3], SETTINGS, portfolio_options=OPTIONS, **options)
 
 
-def same(one: RaceResult, other: RaceResult) -> None:
-    assert one.to_json() == other.to_json()
-    np.testing.assert_array_equal(one.posterior.log_ratings, other.posterior.log_ratings)
-
-
 @pytest.fixture(scope="module")
 def in_peace() -> RaceResult:
     return synthetic()
@@ -84,14 +79,14 @@ def test_ctrl_c_again_while_workers_are_ended_loses_nothing(
         closed.append(at_once)
 
     path = tmp_path / "race.db"
-    with monkeypatch.context() as patch, ctrl_c_allowed():
+    with monkeypatch.context() as patch:
         patch.setattr(Dispatcher, "close", disturbed)
         result = synthetic(workers=2, journal=path, progress=impatient)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert closed == [True, False]
     assert result.stopped == "interrupted"
     assert result.rounds == in_peace.rounds[:1]
-    same(resume(path, workers=0), in_peace)
+    assert_same_result(resume(path, workers=0), in_peace)
 
 
 @pytest.mark.slow
@@ -117,8 +112,7 @@ def test_ctrl_c_again_while_the_demo_writes_its_report_leaves_the_report(
     monkeypatch.setattr(demo_module, "find_spec", lambda _: None)
     monkeypatch.setattr(demo_module, "ProgressView", Impatient)
     monkeypatch.setattr(demo_module, "write_report", disturbed)
-    with ctrl_c_allowed():
-        found = Command("demo", "--workers", "0").data()
+    found = Command("demo", "--workers", "0").data()
     assert (found["stopped"], len(found["rounds"])) == ("interrupted", 1)
     assert "1 round," in Path("demo-report.html").read_text()
 
@@ -129,7 +123,7 @@ def test_clocks_that_jump_change_nothing(in_peace: RaceResult, tmp_path: Path, m
         patch.setattr(time, "time", lambda: clock() + next(jumps))
         patch.setattr(time, "time_ns", lambda: int(1e9 * (clock() + next(jumps))))
         result = synthetic(workers=2, run_timeout=30, journal=tmp_path / "race.db")
-    same(result, in_peace)
+    assert_same_result(result, in_peace)
 
 
 @pytest.mark.parametrize("room", ["cli", "execution", "experiments", "journal", "racing", "trajectories"])
@@ -224,6 +218,6 @@ def test_a_trajectory_of_another_class_becomes_a_plain_one() -> None:
     suite = SuiteSource.of(["p0"], None, None)
     portfolio = PortfolioSource.of({"a": lambda *_: None}, None, None)  # type: ignore[dict-item,return-value]
     request = make_request(portfolio, suite, "a", Identity("p0"), 3.0, 7, np.array([1.0, 2.0, 3.0]))
-    run = sampled(Own(algorithm="a", instance="p0", times=[1, 3], best=[2, 1], horizon=9), request)
+    run = sample_at_timepoints(Own(algorithm="a", instance="p0", times=[1, 3], best=[2, 1], horizon=9), request)
     assert type(run) is Trajectory
     assert (run.times.tolist(), run.best.tolist(), run.horizon, run.seed) == ([1, 3], [2, 1], 3, 7)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from builders import assert_same_result
 
 from polarbear_plugins import RaceResult, RaceSettings, race, resume
 from polarbear_plugins.errors import SourceError
@@ -142,11 +142,6 @@ def in_peace(tmp_path_factory: pytest.TempPathFactory) -> RaceResult:
     return race(slow_portfolio(log), PROBLEMS, TIMES, SETTINGS, workers=0)
 
 
-def same(one: RaceResult, other: RaceResult) -> None:
-    assert one.to_json() == other.to_json()
-    np.testing.assert_array_equal(one.posterior.log_ratings, other.posterior.log_ratings)
-
-
 @pytest.mark.slow
 def test_a_race_that_is_killed_stopped_and_watched_again_and_again_ends_as_one_in_peace(
     in_peace: RaceResult, tmp_path: Path
@@ -185,7 +180,7 @@ def test_a_race_that_is_killed_stopped_and_watched_again_and_again_ends_as_one_i
     again = len(under.ran)
     result = resume(under.journal, slow_portfolio(under.log), PROBLEMS, workers=0)
     assert result.failures == ()
-    same(result, in_peace)
+    assert_same_result(result, in_peace)
     assert not finished & {tuple(run[1:]) for run in under.ran[began:]}
     assert not more & {tuple(run[1:]) for run in under.ran[again:]}
 
@@ -206,10 +201,12 @@ def test_a_race_killed_while_it_begins_its_journal_begins_again(in_peace: RaceRe
     for path in set(paths) - set(empty):
         with Journal.open(path) as journal:
             assert (journal.entries, journal.about) == ([Entry("csa", 0), Entry("msr", 0)], {"timepoints": [1.0]})
-        with pytest.raises(SourceError, match="there is a file already"):
+        with pytest.raises(SourceError, match="already exists and is not overwritten"):
             Journal.create(path, {}, [])
     assert 10 < len(empty) < 40  # killed before and after the last moment
-    same(race(slow_portfolio(tmp_path / "log"), PROBLEMS, TIMES, SETTINGS, workers=0, journal=empty[0]), in_peace)
+    assert_same_result(
+        race(slow_portfolio(tmp_path / "log"), PROBLEMS, TIMES, SETTINGS, workers=0, journal=empty[0]), in_peace
+    )
     for path in empty[1:]:
         Journal.create(path, {"timepoints": [2.0]}, ["lpxnes"]).close()
         with Journal.open(path) as journal:
@@ -222,7 +219,9 @@ def test_a_second_look_in_the_same_process_does_not_unlock_the_journal(tmp_path:
     look = "import sys; from polarbear_plugins.journal.journal import Journal; Journal.open(sys.argv[1])"
     with Journal.create(path, {"timepoints": [1.0]}, ["csa", "msr"]):
         for attempt in (load_result, Journal.open, lambda path: Journal.create(path, {}, [])):
-            with pytest.raises(SourceError, match=r"in use by a race in this process|there is a file already"):
+            with pytest.raises(
+                SourceError, match=r"in use by a race in this process|already exists and is not overwritten"
+            ):
                 attempt(path)
         other = subprocess.run([sys.executable, "-c", look, path], capture_output=True, text=True, check=False)
     assert "race.db is in use by another process" in other.stderr

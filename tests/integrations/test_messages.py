@@ -69,7 +69,7 @@ class Trap:
 
 def request(algorithm: Algorithm, seed: int = 7) -> Request:
     problem = GivenProblem(Identity("p"), "p")
-    return Request(algorithm, "levels", problem, None, problem.identity, 4.0, seed, tuple(TIMEPOINTS.tolist()))
+    return Request(algorithm, "levels", problem, None, problem.identity, 4.0, seed, TIMEPOINTS)
 
 
 @functools.cache

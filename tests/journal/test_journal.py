@@ -148,7 +148,7 @@ def test_values_survive_to_the_last_bit(path: Path, best: tuple[float, ...]) -> 
     assert (read.trajectory.horizon, read.trajectory.seed, read.seconds) == (1e300 / 3, 2**31 - 1, 1 / 3)
 
 
-def test_a_run_that_is_written_again_takes_the_place_of_the_first(path: Path) -> None:
+def test_a_run_that_is_written_again_replaces_the_first(path: Path) -> None:
     with Journal.create(path, ABOUT, NAMES) as journal:
         journal.add_runs([JournalRun(1, curve(best=(5.0,)), 0.1), JournalRun(2, curve(best=(4.0,)), 0.2)])
         assert [(run.round, run.trajectory.best.tolist()) for run in journal.runs()] == [(2, [4.0])]
@@ -172,24 +172,24 @@ def test_nothing_of_a_round_is_written_if_a_part_cannot_be(path: Path) -> None:
 
 def test_a_file_that_exists_is_not_overwritten(filled: Path) -> None:
     before = filled.read_bytes()
-    with pytest.raises(SourceError, match=r"race\.db: there is a file already.*resume\("):
+    with pytest.raises(SourceError, match=r"race\.db already exists and is not overwritten.*resume\("):
         Journal.create(filled, ABOUT, NAMES)
     assert filled.read_bytes() == before
 
 
-def test_a_journal_that_appears_in_the_last_moment_is_not_overwritten(
+def test_a_journal_that_appears_at_the_last_moment_is_not_overwritten(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Whoever looks first and makes the file afterwards deletes what another process made in between.
+    # Code that checks first and creates the file later would overwrite what another process created in between.
     before = filled.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(Path, "exists", lambda *_, **__: False)
-        with pytest.raises(SourceError, match="there is a file already"):
+        with pytest.raises(SourceError, match="already exists and is not overwritten"):
             Journal.create(filled, ABOUT, NAMES)
     assert filled.read_bytes() == before
 
 
-def test_a_journal_that_cannot_be_begun_leaves_nothing(path: Path) -> None:
+def test_a_journal_that_cannot_be_started_leaves_nothing(path: Path) -> None:
     with pytest.raises(ValueError, match="JSON"):
         Journal.create(path, {"timepoints": float("nan")}, NAMES)
     assert list(path.parent.iterdir()) == []
@@ -203,13 +203,13 @@ def test_an_algorithm_enters_once(path: Path) -> None:
 
 
 def refused(path: Path, match: str) -> None:
-    """Check that a file is refused by name, and left as it was."""
+    """Check that a file is refused by name, and not changed."""
     before = path.read_bytes()
     with pytest.raises(SourceError, match=match) as caught:
         read_everything(path)
     assert str(path) in str(caught.value)
     assert path.read_bytes() == before
-    with pytest.raises(SourceError, match=r"there is a file already"):
+    with pytest.raises(SourceError, match=r"already exists and is not overwritten"):
         Journal.create(path, ABOUT, NAMES)
     assert path.read_bytes() == before
 
@@ -243,7 +243,7 @@ def test_a_file_that_does_not_exist_is_not_made(path: Path) -> None:
 def test_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="there is no such file"):
         Journal.open(tmp_path)
-    with pytest.raises(SourceError, match="there is a file already"):
+    with pytest.raises(SourceError, match="already exists and is not overwritten"):
         Journal.create(tmp_path, ABOUT, NAMES)
 
 

@@ -62,7 +62,7 @@ def test_few_resamples_of_different_algorithms_are_independent_too() -> None:
 
 def test_more_cells_and_resamples_than_are_drawn_together_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_CELLS", 2)
-    monkeypatch.setattr(module, "_MOST_COUNTS", 1)
+    monkeypatch.setattr(module, "_MAX_COUNTS", 1)
     losses = made(2)
     found = bootstrap_scores(losses, NAMES, INSTANCES, 4_500).losses
     exact = np.array([np.mean([losses[name, f].mean() for f in INSTANCES]) for name in NAMES])

@@ -43,7 +43,7 @@ def test_one_great_lead_reverses_many_small_ones() -> None:
     assert reversed_.ranked < 0.01
     assert reversed_.resampled == 1
     assert "seldom scores above often (in 100.0% of the resamples), but often has the higher rating" in str(reversed_)
-    assert "better in 5% of the comparisons and gets all and more of its lead on f07" in str(reversed_)
+    assert "better in 5% of the comparisons and gets more than all of its lead on f07" in str(reversed_)
 
 
 def test_a_score_without_spread_is_surer_than_few_instances_allow() -> None:
@@ -53,7 +53,7 @@ def test_a_score_without_spread_is_surer_than_few_instances_allow() -> None:
     assert unsure.kind == "only the score is sure"
     assert (unsure.wins, unsure.instance) == (1, "f02")
     assert unsure.share == pytest.approx(0.6, abs=0.05)
-    assert "Other instances may turn it." in str(unsure)
+    assert "Other instances may reverse it." in str(unsure)
 
 
 def test_a_tie_is_half_a_win() -> None:

@@ -169,9 +169,9 @@ def test_runs_that_ended_by_themselves_can_be_watched_on() -> None:
 
 def test_values_below_the_optimum_have_no_place_on_the_log_scale() -> None:
     below = run([1], [-5.0])
-    with pytest.raises(InvalidInputError, match="values below 0 have no place on a log scale"):
+    with pytest.raises(InvalidInputError, match="values below 0 are not on a log scale"):
         ecdf([below], [50])
-    with pytest.raises(InvalidInputError, match="values below 0 have no place on a log scale"):
+    with pytest.raises(InvalidInputError, match="values below 0 are not on a log scale"):
         area_over_curve(below, 100)
     assert area_over_curve(run([0], [-1e-12]), 100) == 1  # what rounding leaves of an optimum
     assert ecdf([below], [50], targets=[-4.0, -6.0]).loc[50, "a"] == 0.5

@@ -130,7 +130,7 @@ def test_words_tell_the_kinds_apart() -> None:
     unsure = Contradiction(both[:1], kind="open", lost=(), won=(), **more)  # type: ignore[arg-type]
     assert str(unsure) == (
         "AOCC puts a before b, but by rankings neither is surely better at any timepoint (P at most 0.60 for a): other "
-        "instances may turn it."
+        "instances may reverse it."
     )
 
 

@@ -21,7 +21,7 @@ from polarbear_plugins.partial_orders.criteria import orders_of_functions, read_
 from polarbear_plugins.partial_orders.depth import depth_changes, measure_depth, ufg_depth
 from polarbear_plugins.partial_orders.order import from_criteria
 from polarbear_plugins.partial_orders.sums import estimate_candidates
-from polarbear_plugins.partial_orders.witness import Orders
+from polarbear_plugins.partial_orders.witness import PackedOrders
 
 Edges = frozenset[tuple[int, int]]
 
@@ -305,7 +305,7 @@ def test_the_number_of_candidates_is_estimated_well() -> None:
     orders = drawn(8, 16, 3, criteria=4)
     tested = sum(measure_depth(orders, tolerance=0).tested.values())
     relations = np.array([order.better for order in orders])
-    estimates = [estimate_candidates(Orders(relations), 16, np.random.default_rng(seed)) for seed in range(5)]
+    estimates = [estimate_candidates(PackedOrders(relations), 16, np.random.default_rng(seed)) for seed in range(5)]
     assert estimates == pytest.approx([tested] * 5, rel=0.2)
 
 
@@ -352,7 +352,7 @@ def test_the_change_without_an_optimizer_is_the_depth_of_the_others_minus_the_de
     assert list(changes) == ["depth", "0", "1", "2", "3", "4"]
     rest = {name: order.among("0124") for name, order in orders.items()}
     np.testing.assert_allclose(changes["depth"] + changes["3"], ufg_depth(rest), rtol=0, atol=1e-14)
-    with pytest.raises(InvalidInputError, match="'x' is none of the optimizers"):
+    with pytest.raises(InvalidInputError, match="'x' is not one of the optimizers"):
         depth_changes(orders, ["x"])
 
 
@@ -363,8 +363,8 @@ def test_the_change_without_an_optimizer_is_the_depth_of_the_others_minus_the_de
         ([], {}, "expected partial orders, got none"),
         (5, {}, "expected partial orders, got 5"),
         (["a > b"], {}, "'0': expected a PartialOrder"),
-        ([*drawn(3, 2, 0), *drawn(4, 1, 0)], {}, "'2': all orders must be of the same optimizers"),
-        (drawn(3, 2, 0), {"of": drawn(4, 1, 0)}, "of, '0': all orders must be of the same optimizers"),
+        ([*drawn(3, 2, 0), *drawn(4, 1, 0)], {}, "'2': all orders must have the same optimizers"),
+        (drawn(3, 2, 0), {"of": drawn(4, 1, 0)}, "of, '0': all orders must have the same optimizers"),
         (drawn(3, 2, 0), {"tolerance": 1}, "tolerance"),
         (drawn(3, 2, 0), {"tolerance": float("nan")}, "tolerance"),
         (drawn(3, 2, 0), {"samples": 0}, "samples must be a whole number of at least 1"),

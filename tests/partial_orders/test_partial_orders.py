@@ -91,7 +91,7 @@ def test_two_optimizers_that_miss_the_same_are_not_indifferent_but_unknown() -> 
         (frame((1, 2), (2, 1)).set_axis(["a", "a"]), {}, "optimizers: 'a' is named more than once"),
         (frame((1, 2), (2, 1)).set_axis(["c", "c"], axis=1), {}, "criteria: 'c' is named more than once"),
         (frame((1, 2), (2, 1)).assign(c1=["fast", "slow"]), {}, "criterion 'c1': expected numbers"),
-        (frame((1, 2), (2, 1)), {"maximize": ["c9"]}, "'c9' is none of the criteria c0, c1"),
+        (frame((1, 2), (2, 1)), {"maximize": ["c9"]}, "'c9' is not one of the criteria c0, c1"),
         (frame((1, 2), (2, 1)), {"indifferent": "yes"}, 'expected "refuse" or "incomparable"'),
         (frame((1, 2), (2, 1)), {"missing": "best"}, 'expected "refuse", "worst" or "incomparable"'),
         (frame((1, 2), (2, 1)).set_axis([1.5, 2.5]), {}, "expected a name"),
@@ -110,7 +110,7 @@ def test_missing_numbers_of_pandas_are_missing() -> None:
 
 
 def test_a_cycle_is_refused_with_its_members() -> None:
-    with pytest.raises(InvalidInputError, match="No partial order: it has the cycle b > c > d > b"):
+    with pytest.raises(InvalidInputError, match="Not a partial order: it has the cycle b > c > d > b"):
         PartialOrder.from_edges("abcd", [("a", "b"), ("b", "c"), ("c", "d"), ("d", "b")])
     with pytest.raises(InvalidInputError, match="the cycle a > a"):
         PartialOrder.from_edges("ab", [("a", "a")], close=True)
@@ -143,7 +143,9 @@ def test_bad_matrices_are_refused(optimizers: list[str], better: Any, message: s
         PartialOrder(optimizers, better)
 
 
-@pytest.mark.parametrize(("edges", "message"), [([("a", "x")], "'x' is none of"), (["ab"], "pairs"), ([(1,)], "pairs")])
+@pytest.mark.parametrize(
+    ("edges", "message"), [([("a", "x")], "'x' is not one of"), (["ab"], "pairs"), ([(1,)], "pairs")]
+)
 def test_bad_edges_are_refused(edges: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         PartialOrder.from_edges("ab", edges)
@@ -178,7 +180,7 @@ def test_an_order_cannot_be_changed_and_is_copied() -> None:
 def test_among_names_who_is_not_there() -> None:
     order = PartialOrder.from_edges("abc", [("a", "b")])
     assert order.among("ba").edges() == [("a", "b")]
-    with pytest.raises(InvalidInputError, match="'x' is none of the optimizers"):
+    with pytest.raises(InvalidInputError, match="'x' is not one of the optimizers"):
         order.among("ax")
 
 

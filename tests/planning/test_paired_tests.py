@@ -12,7 +12,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from polarbear_plugins import PolarBearError
-from polarbear_plugins.planning.paired_tests import compare_pairs, corrected, judge_differences, normality_of
+from polarbear_plugins.planning.paired_tests import compare_pairs, holm_correction, judge_differences, normality_of
 
 TESTS: list[Any] = ["t", "wilcoxon", "sign"]
 
@@ -79,7 +79,7 @@ def test_holm_is_that_of_statsmodels(values: list[float]) -> None:
     # It collects garbage at every call, which takes longer than all else the more is loaded.
     with mock.patch.object(gc, "collect"):
         expected = multipletests(values, method="holm")[1]
-    assert corrected(values) == pytest.approx(expected.tolist())
+    assert holm_correction(values) == pytest.approx(expected.tolist())
 
 
 def test_several_pairs_are_corrected_and_their_intervals_wider() -> None:
@@ -93,7 +93,7 @@ def test_several_pairs_are_corrected_and_their_intervals_wider() -> None:
         assert found.high - found.low > alone.high - alone.low
         assert found.significant == (found.p_corrected is not None and found.p_corrected <= 0.05)
     plain = [found.p for found in together if found.p is not None]
-    assert [found.p_corrected for found in together] == corrected(plain)
+    assert [found.p_corrected for found in together] == holm_correction(plain)
 
 
 def test_no_difference_anywhere_is_no_test_but_counts_as_one() -> None:
@@ -135,7 +135,7 @@ def test_normality_is_doubted_where_it_should_be() -> None:
 @pytest.mark.parametrize(
     ("sample", "options", "message"),
     [
-        ([1.0], {}, "expected at least two finite numbers, one an instance, got 1"),
+        ([1.0], {}, "expected at least two finite numbers, one per instance, got 1"),
         ([1.0, np.inf], {}, "got 2, not all finite"),
         ([1.0, 2.0], {"test": "u"}, 'test: expected "t"'),
         ([1.0, 2.0], {"alternative": "one-sided"}, 'alternative: expected "two-sided", "less" or "greater"'),

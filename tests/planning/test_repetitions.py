@@ -163,7 +163,7 @@ def test_an_algorithm_that_does_not_vary_gets_no_more_runs() -> None:
 def test_without_variance_the_first_runs_are_enough() -> None:
     values = sample_until_done({"a": lambda: 0.1, "b": lambda: 0.3}, RepetitionSettings(error=1e-9, first=5))
     assert (len(values["a"]), len(values["b"])) == (5, 5)
-    with pytest.raises(PolarBearError, match="do not vary, so there is no best ratio"):
+    with pytest.raises(PolarBearError, match="do not vary: it needs no further runs, and there is no optimal ratio"):
         optimal_ratio([1.0, 2.0], [3.0, 3.0], RepetitionSettings(error=1))
 
 
@@ -177,7 +177,7 @@ def test_percent_differences_of_means_that_are_not_positive_are_refused(method: 
 
 def test_a_mean_that_may_not_be_positive_is_refused_by_the_bootstrap() -> None:
     settings = RepetitionSettings(error=0.1, difference="percent", method="bootstrap")
-    with pytest.raises(PolarBearError, match="or may be, for all the runs tell"):
+    with pytest.raises(PolarBearError, match="or may be, given these runs"):
         estimate_difference([-1.0, 1.5], [1.0, 2.0], settings)
 
 

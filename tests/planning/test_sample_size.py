@@ -140,7 +140,7 @@ def test_measurement_error_makes_an_effect_smaller() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: number_of_instances(0), "effect: no number of instances tells an effect of 0 from none"),
+        (lambda: number_of_instances(0), "effect: no number of instances can detect an effect of 0"),
         (lambda: number_of_instances(0.5, power=1), "power: expected a number between 0 and 1, both excluded, got 1"),
         (lambda: number_of_instances(0.5, power=0), "power: expected a number between 0 and 1"),
         (lambda: number_of_instances(0.5, alpha=0), "alpha: expected a number between 0 and 1"),

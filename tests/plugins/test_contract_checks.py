@@ -131,10 +131,10 @@ def changing(numbers: list[float]) -> list[Trajectory]:
     ("plugin", "promise"),
     [
         (Adapter(lambda _: []), r"read no trajectory from \[1, 2\]"),
-        (Adapter(lambda numbers: numbers), "must give Trajectory objects, got 1"),
-        (Adapter(lambda _: [run_of(1), run_of(2), run_of(1)]), r"once, gave \[\('a1', 'f1', 0\)\] again"),
+        (Adapter(lambda numbers: numbers), "must return Trajectory objects, got 1"),
+        (Adapter(lambda _: [run_of(1), run_of(2), run_of(1)]), r"once, repeated \[\('a1', 'f1', 0\)\]"),
         (Adapter(changing), "must not change its source"),
-        (Adapter(counting()), "the same trajectories when it reads again"),
+        (Adapter(counting()), "the same trajectories when read again"),
         (TakesAnyOption(), "must refuse an unknown option with a PolarBearError"),
         (SaysNothing(), "polarbear_read_trajectories needs a docstring"),
     ],
@@ -399,16 +399,16 @@ def test_a_suite_whose_evaluations_fail_passes() -> None:
 @pytest.mark.parametrize(
     ("plugin", "promise"),
     [
-        (SuitePlugin(Bowls, greedy=True), "must return None for the suite of somebody else, got <.*Bowls"),
+        (SuitePlugin(Bowls, greedy=True), "must return None for a foreign suite, got <.*Bowls"),
         (SuitePlugin(Bowls, lenient=True), "must refuse an unknown option with a PolarBearError"),
-        (SuitePlugin(object), "must give a Suite with name, identities and build"),
+        (SuitePlugin(object), "must return a Suite with name, identities and build"),
         (SuitePlugin(Empty), "must draw at least one problem"),
         (SuitePlugin(Unstable), "the same seed must draw the same problems"),
         (SuitePlugin(SameNames), "problems must have different names"),
         (SuitePlugin(BuildsText), "must build a Problem with an identity, got 'bowl-0'"),
         (SuitePlugin(LosesIdentities), "the identity of a problem must be the one it was built from"),
-        (SuitePlugin(Remembers), "a problem built again must have equal values"),
-        (SuitePlugin(Drifts), "a problem built again must have equal values"),
+        (SuitePlugin(Remembers), "a rebuilt problem must have equal values"),
+        (SuitePlugin(Drifts), "a rebuilt problem must have equal values"),
         (SuitePlugin(lambda: Spoilt(lower=np.zeros(3))), "lower and upper must be vectors of equal length"),
         (SuitePlugin(lambda: Spoilt(lower=0.0, upper=1.0)), "lower and upper must be vectors of equal length"),
         (SuitePlugin(lambda: Spoilt(upper=np.array([1.0, np.inf]))), "bounds must be finite"),
@@ -509,15 +509,15 @@ def test_a_portfolio_that_keeps_its_promises_passes() -> None:
 @pytest.mark.parametrize(
     ("plugin", "promise"),
     [
-        (PortfolioPlugin(Runner(), greedy=True), r"must return None for the portfolio of somebody else, got \(<"),
+        (PortfolioPlugin(Runner(), greedy=True), r"must return None for a foreign portfolio, got \(<"),
         (PortfolioPlugin(Runner(), lenient=True), "must refuse an unknown option with a PolarBearError"),
-        (PortfolioPlugin(), "must give at least one algorithm"),
+        (PortfolioPlugin(), "must return at least one algorithm"),
         (PortfolioPlugin(Runner(spoil=lambda _: "fast")), "runner: run must return a Trajectory, got 'fast'"),
         (PortfolioPlugin(Runner(spoil=lambda run: replace(run, algorithm="x"))), r"labelled \('runner', 'f1', 3\)"),
         (PortfolioPlugin(Runner(spoil=lambda run: replace(run, instance="x"))), r"labelled \('runner', 'f1', 3\)"),
         (PortfolioPlugin(Runner(spoil=lambda run: replace(run, seed=0))), r"labelled \('runner', 'f1', 3\)"),
         (PortfolioPlugin(Runner(spoil=lambda run: replace(run, horizon=9))), "asked for the horizon 10, got 9"),
-        (PortfolioPlugin(Runner(), drifting()), "drifting: the same seed, another trajectory"),
+        (PortfolioPlugin(Runner(), drifting()), "drifting: the same seed gave another trajectory"),
     ],
 )
 def test_a_portfolio_that_breaks_a_promise_is_told_which(plugin: object, promise: str) -> None:
@@ -533,7 +533,7 @@ def test_an_algorithm_that_depends_on_the_runs_before_is_told_so() -> None:
         return replace(run, best=[float(before[-2:] == ["first", "second"])])
 
     plugin = PortfolioPlugin(Runner("first", remember), Runner("second", remember))
-    with pytest.raises(AssertionError, match="second: the same seed, another trajectory"):
+    with pytest.raises(AssertionError, match="second: the same seed gave another trajectory"):
         check_portfolio(plugin, "mine", PROBLEM, 10)
 
 
@@ -613,12 +613,12 @@ def test_an_executor_that_keeps_its_promises_passes_and_is_shut_down(options: di
 @pytest.mark.parametrize(
     ("plugin", "promise"),
     [
-        (ExecutorPlugin(ThreadPoolExecutor, greedy=True), "must return None for the executor of somebody else, got <"),
+        (ExecutorPlugin(ThreadPoolExecutor, greedy=True), "must return None for a foreign executor, got <"),
         (ExecutorPlugin(ThreadPoolExecutor, lenient=True), "must refuse an unknown option with a PolarBearError"),
-        (ExecutorPlugin(object), r"must give a concurrent\.futures\.Executor, got <object"),
+        (ExecutorPlugin(object), r"must return a concurrent\.futures\.Executor, got <object"),
         (ExecutorPlugin(Forgets), "must return what the functions returned"),
         (ExecutorPlugin(Swallows), "must return the error of a function, got None"),
-        (ExecutorPlugin(Inline), "must take no work after its shutdown"),
+        (ExecutorPlugin(Inline), "must refuse work after its shutdown"),
     ],
 )
 def test_an_executor_that_breaks_a_promise_is_told_which(plugin: object, promise: str) -> None:

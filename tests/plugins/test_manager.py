@@ -220,7 +220,7 @@ def test_a_failed_registration_leaves_nothing_behind(plugin: object, message: st
     assert not hasattr(plugins.manager.hook, "polarbear_suit")
     assert plugins.installed == plugins.failed == ()
     for ask in (plugins.suite, plugins.portfolio):
-        with pytest.raises(UnknownNameError, match="nobody"):
+        with pytest.raises(UnknownNameError, match="Asked: none"):
             ask("numbers")
     plugins.register(Numbers(), "broken")  # the name is free again
     plugins.register(Reader(".special"), "later")
@@ -298,7 +298,7 @@ def test_an_unknown_name_names_those_asked_what_they_accept_and_those_that_could
 
 
 def test_an_unknown_name_says_so_if_nobody_could_be_asked() -> None:
-    with pytest.raises(UnknownNameError, match="Asked: nobody, since no plugin provides any"):
+    with pytest.raises(UnknownNameError, match="Asked: none, since no plugin provides any"):
         Plugins().suite("ma-bbob")
 
 

@@ -148,7 +148,7 @@ def test_an_object_with_a_name_lends_it_to_its_problem() -> None:
 
 
 def test_problems_of_the_same_name_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="Two problems of the list are called '1'; names must differ"):
+    with pytest.raises(InvalidInputError, match="Two problems in the list are called '1'; names must differ"):
         as_suite([1, "1"])
 
 
@@ -195,7 +195,7 @@ def test_a_sampled_suite_is_called_like_its_function() -> None:
 
 
 def test_a_sampled_suite_refuses_an_identity_of_another_suite() -> None:
-    with pytest.raises(InvalidInputError, match="identity 'f1' has no 'seed'; it was not drawn here"):
+    with pytest.raises(InvalidInputError, match="identity 'f1' has no 'seed'; it was not drawn from this suite"):
         as_suite(lambda rng: rng.random()).build(Identity("f1", {"index": 3}))
 
 
@@ -225,8 +225,8 @@ def test_a_portfolio_of_algorithms_holds_them_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("nonsense", "message"),
     [
-        ([stand_still], "is no algorithm: it needs a name and run"),
-        (["modcma-ssa"], "'modcma-ssa' is no algorithm"),
+        ([stand_still], "is not an algorithm: it needs a name and run"),
+        (["modcma-ssa"], "'modcma-ssa' is not an algorithm"),
         ({"mine": 3}, "The algorithm 'mine' must be a function"),
         ({"": stand_still}, "name of an algorithm: the name is empty"),
         ({None: stand_still}, "name of an algorithm: expected a name"),

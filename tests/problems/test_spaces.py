@@ -106,7 +106,7 @@ def test_a_sample_with_an_inactive_parameter_fails_the_check(space: Configuratio
     rng = np.random.default_rng(seed)
     drawn = space.sample(rng)
     for name in set(space.parameters) - set(drawn):
-        with pytest.raises(InvalidInputError, match=f"The parameter '{name}' is set, but counts only if"):
+        with pytest.raises(InvalidInputError, match=f"The parameter '{name}' is set, but is active only if"):
             space.check({**drawn, name: space.parameters[name].sample(rng)})
 
 
@@ -170,10 +170,13 @@ def test_two_conditions_on_the_same_parent_leave_what_both_allow() -> None:
         ({"kernel": "linear"}, r"'scale' is missing; expected Categorical\(choices=\(True, False\)\)"),
         ({"kernel": "cubic", "scale": True}, "'kernel' is 'cubic'; expected Categorical"),
         ({"kernel": "linear", "scale": 1}, "'scale' is 1; expected Categorical"),
-        ({"kernel": "linear", "scale": True, "degree": 3}, "'degree' is set, but counts only if kernel is polynomial"),
+        (
+            {"kernel": "linear", "scale": True, "degree": 3},
+            "'degree' is set, but is active only if kernel is polynomial",
+        ),
         (
             {"kernel": "radial", "scale": False, "gamma": 0.1},
-            "'gamma' is set, but counts only if kernel is radial or polynomial and scale is True",
+            "'gamma' is set, but is active only if kernel is radial or polynomial and scale is True",
         ),
         ({"kernel": "radial", "scale": True, "gamma": 2.0}, r"'gamma' is 2\.0; expected Float\(lower=0\.0001, upper"),
         ({"kernel": "polynomial", "scale": False, "degree": True}, "'degree' is True; expected Integer"),
@@ -257,8 +260,11 @@ def test_a_range_that_was_accepted_can_be_drawn_from(parameter: Float | Integer)
     [
         (Condition("child", "nobody", (1,)), "names the parameter 'nobody', which the space does not have"),
         (Condition("nobody", "parent", (1,)), "names the parameter 'nobody', which the space does not have"),
-        (Condition("child", "parent", (1, 9)), "on 'child' asks for parent = 9, which that parameter never has"),
-        (Condition("child", "parent", (True,)), "asks for parent = True, which that parameter never has"),
+        (
+            Condition("child", "parent", (1, 9)),
+            "on 'child' requires parent = 9, which is not a value of that parameter",
+        ),
+        (Condition("child", "parent", (True,)), "requires parent = True, which is not a value of that parameter"),
     ],
 )
 def test_a_condition_that_can_never_be_asked_is_refused(condition: Condition, message: str) -> None:

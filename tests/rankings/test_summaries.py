@@ -209,7 +209,7 @@ def test_members_that_complete_each_other_are_worth_more_than_their_sum() -> Non
     ("virtual", "message"),
     [
         ({}, "expected at least one name"),
-        ({"x": ["a", "z"]}, "virtual 'x': the table knows no 'z'; it has a, b, c"),
+        ({"x": ["a", "z"]}, "virtual 'x': there is no 'z' in the table; it has a, b, c"),
         ({"x": "ab"}, "virtual 'x': expected a list of members"),
         ({"x": [[1.0, 2.0]]}, r"virtual 'x': expected values of the shape \[3 rows, 2 timepoints\], got \[1, 2\]"),
         ({"x": []}, "virtual 'x': expected values of the shape"),

@@ -232,7 +232,7 @@ def test_the_representation_says_what_was_chosen_under_what() -> None:
 @pytest.mark.parametrize(
     ("among", "message"),
     [
-        (["a", "z", "y"], "knows no 'z', 'y'; it has a, b, c"),
+        (["a", "z", "y"], "there is no 'z', 'y' in the posterior; it has a, b, c"),
         (["a", "b", "a"], "'a' is named more than once"),
         ([], "at least one algorithm, got none"),
         ("ab", "expected a list of algorithms, got 'ab'"),

@@ -152,9 +152,9 @@ def test_an_exchange_mends_what_the_greedy_start_got_wrong() -> None:
 
 def test_where_exchanges_of_two_are_too_many_members_are_exchanged_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     one = posterior_of([[[0.55, 0.29, 0.16], [0.16, 0.29, 0.55]]])
-    monkeypatch.setattr("polarbear_plugins.selection.portfolio._MOST_EXCHANGES", 6)  # one pair leaves, six can enter
+    monkeypatch.setattr("polarbear_plugins.selection.portfolio._MAX_EXCHANGES", 6)  # one pair leaves, six can enter
     assert select_portfolio(one, 2, preference="worst", exact_up_to=0).algorithms == ("a", "c")
-    monkeypatch.setattr("polarbear_plugins.selection.portfolio._MOST_EXCHANGES", 5)
+    monkeypatch.setattr("polarbear_plugins.selection.portfolio._MAX_EXCHANGES", 5)
     found = select_portfolio(one, 2, preference="worst", exact_up_to=0)
     assert found.algorithms == ("b", "b")
     assert set(found.scores) == {("a", "a"), ("b", "b"), ("c", "c"), ("a", "b"), ("b", "c")}
@@ -309,7 +309,7 @@ def test_the_method_changes_exactly_above_the_limit() -> None:
         ({"size": 1001}, "at most 1000 slots, got 1001"),
         ({"size": 5, "repeat": False}, r"5 slots cannot be filled with 4 different algorithms \(a, b, c, d\)"),
         ({"size": 2, "exact_up_to": -1}, "exact_up_to must be a whole number of at least 0"),
-        ({"size": 2, "among": ["z"]}, "knows no 'z'"),
+        ({"size": 2, "among": ["z"]}, "there is no 'z'"),
         ({"size": 2, "preference": "sometimes"}, "preference: expected one of"),
         ({"size": 2, "risk": "none"}, "risk: expected"),
     ],

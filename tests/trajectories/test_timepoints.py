@@ -116,7 +116,8 @@ def test_ends_and_counts_that_mean_nothing_are_refused(grid: Grid, arguments: tu
 def test_more_whole_timepoints_than_there_are_is_refused(grid: Grid, arguments: tuple[float, float, int]) -> None:
     first, last, count = arguments
     with pytest.raises(
-        PolarBearError, match=f"^{grid.__name__}: there are no {count} whole timepoints between {first} and {last}; ask"
+        PolarBearError,
+        match=f"^{grid.__name__}: there are fewer than {count} whole timepoints between {first} and {last}; ask",
     ):
         grid(first, last, count, integer=True)
 

@@ -149,7 +149,7 @@ def test_no_evaluations_need_a_horizon() -> None:
 @pytest.mark.parametrize(
     ("values", "more", "message"),
     [
-        ([1.0, 2.0], {"times": [1]}, "'csa' on 'f1': 1 times but 2 values"),
+        ([1.0, 2.0], {"times": [1]}, "'csa' on 'f1': expected a value for each time, got 1 times, 2 values"),
         ([1.0, 2.0], {"times": [2, 1]}, "'csa' on 'f1': times must increase strictly, got 1 after 2"),
         ([1.0, 2.0], {"times": [1, NAN]}, "'csa' on 'f1': times must be finite, got nan at position 1"),
         ([2.0, 1.0], {"horizon": 1}, "'csa' on 'f1': horizon 1 lies before the last time 2"),
@@ -283,9 +283,13 @@ def test_a_run_tells_who_it_is() -> None:
 @pytest.mark.parametrize(
     ("times", "best", "message"),
     [
-        ([1, 2, 3], [5, 2, 4], r"the best value so far cannot grow, got 4 after 2 at time 3\. Use .*from_evaluations"),
-        ([1, 2, 3], [5, NAN, 6], "the best value so far cannot grow, got 6 after 5 at time 3"),
-        ([1, 2, 3], [NAN, 5, INF], "the best value so far cannot grow, got inf after 5 at time 3"),
+        (
+            [1, 2, 3],
+            [5, 2, 4],
+            r"the best value so far cannot increase, got 4 after 2 at time 3\. Use .*from_evaluations",
+        ),
+        ([1, 2, 3], [5, NAN, 6], "the best value so far cannot increase, got 6 after 5 at time 3"),
+        ([1, 2, 3], [NAN, 5, INF], "the best value so far cannot increase, got inf after 5 at time 3"),
         ([1, 3, 2], [5, 4, 3], "times must increase strictly, got 2 after 3 at position 2"),
         ([1, 1, 2], [5, 4, 3], "times must increase strictly, got 1 after 1 at position 1"),
         ([-1, 1, 2], [5, 4, 3], "times must not be negative, got -1"),
@@ -293,8 +297,8 @@ def test_a_run_tells_who_it_is() -> None:
         ([NAN], [5], "times must be finite, got nan at position 0"),
         ([1, 2, INF], [5, 4, 3], "times must be finite, got inf at position 2"),
         ([-INF, 1, 2], [5, 4, 3], "times must be finite, got -inf at position 0"),
-        ([1, 2, 3], [5, 4], "3 times but 2 values; they go in pairs"),
-        ([1], [], "1 times but 0 values; they go in pairs"),
+        ([1, 2, 3], [5, 4], "expected a value for each time, got 3 times, 2 values"),
+        ([1], [], "expected a value for each time, got 1 times, 0 values"),
         ([], [], "is empty: say with horizon= how long it was watched"),
         (["1", "2"], [5, 4], r"times: expected numbers, got \['1', '2'\]"),
         ([1, 2], ["5", "4"], r"best: expected numbers, got \['5', '4'\]"),
@@ -348,7 +352,7 @@ def test_the_value_of_an_incumbent_may_grow_and_survives_copies() -> None:
 
 def test_an_incumbent_without_a_value_is_refused() -> None:
     with pytest.raises(
-        PolarBearError, match="trajectory of 'csa' on 'f1': an incumbent has a value, got nan at position 1"
+        PolarBearError, match="trajectory of 'csa' on 'f1': an incumbent needs a value, got nan at position 1"
     ):
         run([1, 2], [5.0, NAN], incumbent=True)
 

@@ -94,7 +94,7 @@ def test_a_race_that_goes_on_with_other_versions_tells_both(tmp_path: Path, then
     assert result.about["resumed_with"] == installed_versions()
     assert load_result(journal).to_json() == result.to_json()
     page = repeat(result)
-    assert f"<dt>gone on with</dt><dd>{versions_text(installed_versions())}</dd>" in page
+    assert f"<dt>resumed with</dt><dd>{versions_text(installed_versions())}</dd>" in page
     if then:
         assert "<dt>run with</dt><dd>Python 3.9.1, numpy 2.0.0</dd>" in page
 

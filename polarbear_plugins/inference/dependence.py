@@ -1,18 +1,19 @@
-"""How much the rankings of a run repeat over time, and what that does to the posterior.
+"""How much the rankings of a run repeat over time, and the corrections of the posterior for it.
 
 The likelihood multiplies the rankings of all timepoints as if they were independent.  They come from the same runs:
-what one timepoint says, the next says again.  A prior that pools over time then takes repetition for evidence, and
-noise that persists for change.  Two corrections undo this, both from the correlation ``R`` over time of the scores
+what one timepoint says, the next repeats.  A prior that pools over time then mistakes repetition for evidence, and
+persistent noise for change.  Two corrections undo this, both based on the correlation ``R`` over time of the scores
 (gradients) of single instances.
 
-Weights.  For each timepoint a weight is found such that the variance which the weighted posterior claims equals the
-variance that its mean has.  With ``B`` the posterior covariance of a latent function, ``w`` the information at each
+Weights.  Each timepoint gets a weight such that the variance claimed by the weighted posterior equals the actual
+variance of its mean.  With ``B`` the posterior covariance of a latent function, ``w`` the information at each
 timepoint and ``k`` the weights, the share of the data in the claimed variance at ``t`` is ``sum_u k_u w_u B_tu^2``; in
 the actual variance it is ``sum_uv k_u k_v sqrt(w_u w_v) R_uv B_tu B_tv``.  Independent rankings have the weight 1.
 
-Hyperparameters.  Weighted evidence knows less than there is about how fast ratings change: what all instances repeat is
-known well from one timepoint to the next.  The evidence of the hyperparameters is therefore shifted by the difference
-between two Gaussian approximations of it, with correlated and with weighted observations, if that finds more change.
+Hyperparameters.  Weighting loses information about how fast ratings change: with correlated errors, the change from one
+timepoint to the next is known better than the level.  The evidence of the hyperparameters is therefore shifted by the
+difference between two Gaussian approximations of it, with correlated and with weighted observations, if that finds
+more change.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ from polarbear_plugins.rankings.table import RankingTable
 
 _ROUNDS = 3
 _SMALLEST_WEIGHT = 1e-3
-# The correlation is estimated from the instances at hand and errs to both sides, while a weight too large costs more
-# coverage than one too small gains: weights below 1 are lowered a little (benchmarks/evidence/dependence.py).
+# The correlation is estimated and errs in both directions, and a weight that is too large costs more coverage than one
+# that is too small gains: weights below 1 are lowered a little (benchmarks/evidence/dependence.py).
 _CAUTION = 1.1
 _LARGEST_STEP_CORRELATION = 0.999
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What the rankings of each timepoint count, and by how much to shift the log-evidence given a prior's factor.
+    """Weights of the rankings at each timepoint, and the shift of the log-evidence given a prior's factor.
 
-    ``start`` is the mode under the correction, to begin the search with.
+    ``start`` is the mode under the correction, from which to start the search.
     """
 
     weights: FloatArray
@@ -51,7 +52,7 @@ class Correction:
 
 
 def correct_dependence(task: Task, table: RankingTable) -> Correction:
-    """Estimate how the rankings of a run repeat over time, and correct for it."""
+    """Correction for the repetition over time of the rankings of a run, estimated from the table."""
     with threadpool_limits(1, user_api="blas"):
         return _correct(task, table)
 
@@ -72,7 +73,7 @@ def _correct(task: Task, table: RankingTable) -> Correction:
             break
     weighted = replace(task, statistics=task.statistics.weighted(correction.weights))
     shifted, shift_correction = centre(replace(weighted, evidence_shift=correction.evidence_shift), correction.start)
-    # Persistent noise hides change, and the shift brings it back.  It never smooths more than the weights alone do: a
+    # Persistent noise hides change, and the shift restores it.  It must not smooth more than the weights alone do: a
     # prior that cannot be constant would have to vanish where all rankings repeat.
     if _roughness(shifted.factor) > _roughness(point.factor):
         return shift_correction
@@ -80,7 +81,7 @@ def _correct(task: Task, table: RankingTable) -> Correction:
 
 
 def _roughness(factor: FloatArray) -> float:
-    """Variance that the prior expects of the change from one timepoint to the next, on average."""
+    """Prior variance of the change from one timepoint to the next, on average."""
     return float(np.mean(np.sum(np.diff(factor, axis=0) ** 2, axis=1)))
 
 
@@ -89,19 +90,19 @@ def _correction_at(point: GridPoint, likelihood: Likelihood, basis: FloatArray, 
     x = eta @ basis.T
     information = basis.T @ likelihood.information(x) @ basis
     correlation = score_correlation(table, x, information)
-    # Directions that the rankings tell much or little about are pooled over short or long times: one by one.
+    # Directions with much or little information are pooled over short or long times: each is treated separately.
     scale = np.trace(information, axis1=1, axis2=2)
     _, directions = np.linalg.eigh(np.mean(information / np.maximum(scale, 1e-300)[:, None, None], axis=0))
-    told = np.maximum(np.einsum("iq,tij,jq->tq", directions, information, directions), 1e-12)
-    weights = balanced_weights(point.factor, told, correlation) ** _CAUTION
+    amount = np.maximum(np.einsum("iq,tij,jq->tq", directions, information, directions), 1e-12)
+    weights = balanced_weights(point.factor, amount, correlation) ** _CAUTION
     # One step of Newton's method from the mode: what the rankings of each timepoint say by themselves, in units of
     # its standard error.
-    observed = np.sqrt(told) * (eta @ directions) + (likelihood.gradient(x) @ basis @ directions) / np.sqrt(told)
+    observed = np.sqrt(amount) * (eta @ directions) + (likelihood.gradient(x) @ basis @ directions) / np.sqrt(amount)
     markov = _markov(correlation)
 
     def evidence_shift(factor: FloatArray) -> float:
         shift = 0.0
-        for seen, root in zip(observed.T, np.sqrt(told).T, strict=True):
+        for seen, root in zip(observed.T, np.sqrt(amount).T, strict=True):
             signal = (factor * root[:, None]) @ (factor * root[:, None]).T
             shift += _log_normal(seen, signal + markov) - _log_normal(seen, signal + np.diag(1 / weights))
         return shift
@@ -130,7 +131,7 @@ def score_correlation(table: RankingTable, x: FloatArray, information: FloatArra
     x
         Utilities at which the scores are taken.
     information
-        Of the Helmert coordinates at each timepoint, by which the scores are scaled.
+        Information of the Helmert coordinates at each timepoint, by which the scores are scaled.
     """
     basis = helmert(len(table.algorithms))
     rows = scores(table.ranks, x) * table.weights[:, None, None]
@@ -139,7 +140,7 @@ def score_correlation(table: RankingTable, x: FloatArray, information: FloatArra
     latent = by_instance @ basis
     white = np.empty_like(latent)
     for t, here in enumerate(information):
-        # Where hardly anything was observed the information has directions without any.
+        # Where hardly anything was observed, some directions have no information.
         values, vectors = np.linalg.eigh(here)
         usable = values > 1e-8 * max(values.max(), 1e-300)
         white[:, t] = latent[:, t] @ (vectors[:, usable] / np.sqrt(values[usable])) @ vectors[:, usable].T
@@ -158,11 +159,11 @@ def balanced_weights(factor: FloatArray, information: FloatArray, correlation: F
     Parameters
     ----------
     factor
-        Of the temporal prior.
+        Factor of the temporal prior.
     information
-        ``information[timepoint, direction]``: what the rankings of a timepoint tell about independent directions.
+        ``information[timepoint, direction]``: information in the rankings of a timepoint about independent directions.
     correlation
-        Of the scores of an instance over time.
+        Correlation over time of the scores of an instance.
 
     Examples
     --------
@@ -176,18 +177,18 @@ def balanced_weights(factor: FloatArray, information: FloatArray, correlation: F
     identity = np.eye(factor.shape[1])
     for _ in range(100):
         excess, share, pooling = np.zeros_like(weights), np.zeros_like(weights), np.zeros_like(correlation)
-        for told in information.T:
-            scaled = factor * (weights * told)[:, None]
+        for here in information.T:
+            scaled = factor * (weights * here)[:, None]
             covariance = factor @ np.linalg.solve(identity + scaled.T @ factor, factor.T)
             variance = np.maximum(np.diag(covariance), 1e-300)
-            pulls = covariance * (weights * np.sqrt(told))
-            claimed = np.sum(covariance**2 * (weights * told), axis=1)
+            pulls = covariance * (weights * np.sqrt(here))
+            claimed = np.sum(covariance**2 * (weights * here), axis=1)
             actual = np.sum((pulls @ correlation) * pulls, axis=1)
             excess += (actual - claimed) / variance
             share += claimed / variance
             pooling += covariance**2
-        # More of the variance comes from the data than the posterior claims: less weight.  Timepoints that the prior
-        # pools share their weight; otherwise a few would take all of it.
+        # Less weight where the actual variance exceeds the claimed one.  Timepoints that the prior pools share their
+        # weight; otherwise a few would take all of it.
         change = -np.log1p(np.maximum(excess / np.maximum(share, 1e-12), -0.9))
         wanted = np.log(weights) + 0.6 * change
         new = np.clip(np.exp(pooling @ wanted / pooling.sum(axis=1)), _SMALLEST_WEIGHT, 1.0)

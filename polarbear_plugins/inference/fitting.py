@@ -22,7 +22,7 @@ from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.priors import BUILT_IN_PRIORS, Prior, TemporalPrior
 from polarbear_plugins.rankings.table import RankingTable, check_comparable
 
-# Where the engines are: they import scipy or PyMC, which is not to happen before one is used.
+# By the place of their function: they import scipy or PyMC, which must not happen before one is used.
 BUILT_IN_ENGINES = {
     "native": "polarbear_plugins.inference.native.engine:native",
     "nuts": "polarbear_plugins.inference.pymc.engines:nuts",
@@ -61,22 +61,22 @@ def fit(
         ``native``, or through PyMC ``nuts``, ``pathfinder``, ``laplace``, ``advi`` and ``fullrank-advi``; the name of
         a plugin's engine, or a function.
     draws
-        How many draws.
+        Number of draws.
     seed
-        Where all random choices come from; without one, every call differs.
+        Seed of all random numbers; without one, every call differs.
     dependence
-        The rankings of one run at neighbouring timepoints repeat each other.  ``"auto"`` estimates how much and lets
-        them count accordingly under priors that pool over time; ``"none"`` treats them as independent, as the
+        The rankings of one run at neighbouring timepoints repeat each other.  Under priors that pool over time
+        ``"auto"`` estimates how much and weights them accordingly; ``"none"`` treats them as independent, as the
         likelihood of the paper does.
     start
-        An earlier posterior of nearly the same data, to begin the search for the mode with.
+        An earlier posterior of nearly the same data, from which to start the search for the mode.
     time_scale
-        Whether temporal priors see time on its own or on the log scale; ``"auto"`` takes the log scale if the
-        timepoints are spaced evenly on it.
+        Whether temporal priors see time on a linear or a log scale; ``"auto"`` takes the log scale if the
+        timepoints are more evenly spaced on it.
     engine_options
-        For the engine.
+        Options of the engine.
     options
-        For the prior: ``alpha``, ``kernel``, ``inducing``, ... .
+        Options of the prior: ``alpha``, ``kernel``, ``inducing``, ... .
 
     Examples
     --------
@@ -96,11 +96,11 @@ def fit(
         prior=chosen,
         draws=as_whole_number(draws, "draws", at_least=100),
         seed=np.random.SeedSequence(None if seed is None else as_whole_number(seed, "seed", at_least=0)),
-        start=_usable(start, table, chosen),
+        start=_usable_state(start, table, chosen),
     )
     weights: FloatArray | None = None
     if temporal and dependence == "auto" and table.timepoints.size > 1:
-        correction = _load("polarbear_plugins.inference.dependence:correct_dependence")(task, table)
+        correction = _import("polarbear_plugins.inference.dependence:correct_dependence")(task, table)
         weights = correction.weights
         task = replace(task, statistics=task.statistics.weighted(weights), evidence_shift=correction.evidence_shift)
     _check_options(run, engine_options or {}, f"engine {engine_name!r}", given=1)
@@ -113,7 +113,7 @@ def fit(
     if not diagnostics.good:
         warnings.warn(
             f"The posterior under prior {chosen.name!r} by engine {engine_name!r} is not good enough to decide on: "
-            f"{'; '.join(diagnostics.problems) or 'the engine gives no reason'}.",
+            f"{'; '.join(diagnostics.problems) or 'the engine gave no reason'}.",
             InferenceWarning,
             stacklevel=2,
         )
@@ -130,7 +130,7 @@ def fit(
 
 
 def scaled_time(timepoints: FloatArray, scale: TimeScale = "auto") -> FloatArray:
-    """Timepoints scaled to run from 0 to 1, on the log scale if they are spaced evenly there.
+    """Timepoints scaled to run from 0 to 1, on the log scale if they are more evenly spaced there.
 
     >>> scaled_time(np.array([1.0, 10.0, 100.0]))
     array([0. , 0.5, 1. ])
@@ -147,14 +147,14 @@ def scaled_time(timepoints: FloatArray, scale: TimeScale = "auto") -> FloatArray
     return (time - time[0]) / (time[-1] - time[0])
 
 
-def _load(place: str) -> Any:
+def _import(place: str) -> Any:
     """Import ``module:name``."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
 def _log_softmax(utilities: FloatArray) -> FloatArray:
-    # Algorithms are few: one by one, or by a product, is quicker than along a short axis.
+    # Algorithms are few: a loop over them, or a product, is faster than a reduction along a short axis.
     largest = functools.reduce(np.maximum, np.moveaxis(utilities, -1, 0))
     logs: FloatArray = utilities - largest[..., None]
     logs -= np.log(np.exp(logs) @ np.ones(logs.shape[-1]))[..., None]
@@ -163,25 +163,25 @@ def _log_softmax(utilities: FloatArray) -> FloatArray:
 
 def _unevenness(time: FloatArray) -> float:
     steps = np.diff(time)
-    steps = steps / steps.max()  # squares of large ones would be beyond all numbers
+    steps = steps / steps.max()  # squares of large steps would overflow
     return float(steps.std() / steps.mean())
 
 
 def make_prior(prior: str | Prior, options: Mapping[str, object]) -> Prior:
-    """Prior of a name and its options; a prior object is taken as it is."""
+    """Prior of that name with these options; a prior object is returned as it is."""
     if not isinstance(prior, str):
         if options:
-            raise InvalidInputError(f"A prior object has its options already, got {', '.join(options)} besides.")
+            raise InvalidInputError(f"A prior object has its options already, got {', '.join(options)} as well.")
         if not isinstance(prior, Prior):
             raise InvalidInputError(f"prior: expected a name or a prior, got {prior!r}.")
         return prior
-    make: Callable[..., Any] = _named(prior, "prior", BUILT_IN_PRIORS, "polarbear_priors")
+    make: Callable[..., Any] = _look_up(prior, "prior", BUILT_IN_PRIORS, "polarbear_priors")
     _check_options(make, options, f"prior {prior!r}")
     return make(**options)
 
 
 def _check_options(function: Callable[..., Any], options: Mapping[str, object], who: str, given: int = 0) -> None:
-    """Refuse options that a function does not take besides the arguments it is given."""
+    """Refuse options that a function does not take after its first ``given`` arguments."""
     parameters = list(inspect.signature(function).parameters.values())[given:]
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return
@@ -194,15 +194,15 @@ def _check_options(function: Callable[..., Any], options: Mapping[str, object], 
 def find_engine(engine: str | Engine) -> tuple[str, Engine]:
     """Name and function of an engine."""
     if isinstance(engine, str):
-        found = _named(engine, "engine", BUILT_IN_ENGINES, "polarbear_engines")
-        return engine, _load(found) if isinstance(found, str) else found
+        found = _look_up(engine, "engine", BUILT_IN_ENGINES, "polarbear_engines")
+        return engine, _import(found) if isinstance(found, str) else found
     if not callable(engine):
         raise InvalidInputError(f"engine: expected a name or a function, got {engine!r}.")
     return getattr(engine, "__name__", "custom"), engine
 
 
-def _named(name: str, what: str, built_in: Mapping[str, Any], hook: str) -> Any:
-    """Look a name up among the built-in ones, then among those of plugins."""
+def _look_up(name: str, what: str, built_in: Mapping[str, Any], hook: str) -> Any:
+    """What has that name among the built-in ones, then among those of plugins."""
     if name in built_in:
         return built_in[name]
     found = dict(built_in)
@@ -216,8 +216,8 @@ def _named(name: str, what: str, built_in: Mapping[str, Any], hook: str) -> Any:
     return found[name]
 
 
-def _usable(start: Posterior | None, table: RankingTable, prior: Prior) -> Any:
-    """State of an earlier posterior, if it is of the same prior, algorithms and timepoints."""
+def _usable_state(start: Posterior | None, table: RankingTable, prior: Prior) -> Any:
+    """State of an earlier posterior if it has the same prior, algorithms and timepoints."""
     if start is None:
         return None
     same = (

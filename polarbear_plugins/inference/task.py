@@ -1,4 +1,4 @@
-"""What an inference engine gets and what it gives."""
+"""Input and output of an inference engine."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Task:
     Attributes
     ----------
     statistics
-        What was observed, at each timepoint.
+        Sufficient statistics of the rankings at each timepoint.
     time
         The timepoints, scaled to run from 0 to 1.
     prior
-        A Dirichlet or hierarchical Dirichlet prior, or anything that is a :class:`TemporalPrior`.
+        A Dirichlet or hierarchical Dirichlet prior, or any :class:`TemporalPrior`.
     draws
-        How many draws to give.
+        Number of draws.
     seed
-        Where all random choices come from.
+        Source of all randomness.
     start
         The ``state`` of an earlier posterior, if there is one that fits.
     evidence_shift
-        What to add to the log-evidence of hyperparameters, given the factor of a temporal prior.
+        Added to the log-evidence of hyperparameters, given the factor of a temporal prior.
     """
 
     statistics: Statistics

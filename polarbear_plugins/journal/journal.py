@@ -22,7 +22,7 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import PolarBearError, SourceError, reason
 from polarbear_plugins.files import parse_json
 from polarbear_plugins.problems.protocols import Identity
-from polarbear_plugins.racing.state import Failure, Round, round_from_json
+from polarbear_plugins.racing.state import Failure, Round
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 # "PLBR", to tell a journal from the SQLite files of other programs.
@@ -180,7 +180,7 @@ class Journal:
         """Finished rounds."""
         with self.naming_damage("rounds"):
             rows = self._rows("SELECT json FROM rounds ORDER BY number")
-            return [round_from_json(parse_json(text)) for (text,) in rows]
+            return [Round.from_json(parse_json(text)) for (text,) in rows]
 
     def resolved(self, timepoints: int, algorithms: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Pairs settled after the last round, as ``[timepoint, algorithm, algorithm]``."""

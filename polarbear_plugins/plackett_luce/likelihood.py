@@ -19,16 +19,16 @@ from polarbear_plugins.arrays import FloatArray, RankArray
 from polarbear_plugins.plackett_luce.subsets import Statistics
 from polarbear_plugins.plackett_luce.ties import tie_gradient, tie_hessian, tie_value
 
-# Utilities further below the best count as this far below in sums, which then never vanish.
+# Utilities further below the best one count as this far below it, so that no sum underflows to 0.
 LOWEST = -300.0
 _MOST_PAIRS = 1 << 18
-# More sets than this are kept as truth values and worked on in parts of this many.  Up to 12 algorithms have fewer.
+# More sets than this are kept as booleans and processed in parts of this size.  Up to 12 algorithms have fewer.
 MANY_SETS = 1 << 12
 
 
 @dataclass(frozen=True)
 class Block:
-    """Timepoints that share a list of sets; a timepoint with very many is alone, and they are worked on in parts."""
+    """Timepoints that share a list of sets; a timepoint with very many sets is a block of its own, in parts."""
 
     timepoints: slice
     members: NDArray[Any]
@@ -36,16 +36,16 @@ class Block:
 
     @property
     def parts(self) -> list[slice]:
-        """Where to cut the list of sets."""
+        """Slices of the list of sets."""
         return [slice(start, start + MANY_SETS) for start in range(0, max(1, len(self.members)), MANY_SETS)]
 
     def members_of(self, part: slice) -> FloatArray:
-        """Members of some sets, as numbers."""
+        """Members of the sets in a slice, as floats."""
         return self.members[part].astype(np.float64, copy=False)
 
     @cached_property
     def pairs(self) -> FloatArray | None:
-        """``[set, algorithm * algorithm]``: who are in it together; not where that would be large."""
+        """``[set, algorithm * algorithm]``: which pairs are in it; ``None`` where that would be large."""
         count, n = self.members.shape
         if count * n * n > _MOST_PAIRS:
             return None
@@ -53,7 +53,7 @@ class Block:
 
 
 class Likelihood:
-    """The log-likelihood of utilities, its gradient and its curvature, over all timepoints at once.
+    """Log-likelihood of utilities, its gradient and its curvature, over all timepoints at once.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Likelihood:
 
     Examples
     --------
-    Two algorithms, one win: the probability of it is 1/2 at equal utilities.
+    Two algorithms, one win: its probability is 1/2 at equal utilities.
 
     >>> from polarbear_plugins.plackett_luce.subsets import statistics_of
     >>> likelihood = Likelihood(statistics_of(np.array([[[1, 2]]], dtype=np.int16), np.array([1.0])))
@@ -152,12 +152,12 @@ def _weighted_squares(pairs: FloatArray | None, members: FloatArray, weights: Fl
 
 
 def _blocks(statistics: Statistics) -> list[Block]:
-    """Join neighbouring timepoints as long as their sets are mostly the same: fewer and larger products."""
+    """Join neighbouring timepoints while their sets are mostly the same: fewer and larger products."""
     blocks: list[Block] = []
     start = 0
     if statistics.timepoints == 1:
-        return [_alone(0, *statistics.sets[0])]
-    # Very many sets are not looked through for those of the neighbours, which are as many and hardly the same.
+        return [_single_block(0, *statistics.sets[0])]
+    # Very many sets are not matched with those of the neighbours, which are as many and hardly the same.
     many = [counts.size > MANY_SETS for _, counts in statistics.sets]
     keys = [
         [] if large else [row.tobytes() for row in members.astype(bool)]
@@ -165,7 +165,7 @@ def _blocks(statistics: Statistics) -> list[Block]:
     ]
     while start < statistics.timepoints:
         if many[start]:
-            blocks.append(_alone(start, *statistics.sets[start]))
+            blocks.append(_single_block(start, *statistics.sets[start]))
             start += 1
             continue
         union = dict.fromkeys(keys[start])
@@ -187,7 +187,7 @@ def _blocks(statistics: Statistics) -> list[Block]:
     return blocks
 
 
-def _alone(timepoint: int, members: NDArray[Any], counts: FloatArray) -> Block:
+def _single_block(timepoint: int, members: NDArray[Any], counts: FloatArray) -> Block:
     few = counts.size <= MANY_SETS
     return Block(
         slice(timepoint, timepoint + 1), members.astype(np.float64, copy=False) if few else members, counts[None]
@@ -197,7 +197,7 @@ def _alone(timepoint: int, members: NDArray[Any], counts: FloatArray) -> Block:
 def scores(ranks: RankArray, x: FloatArray) -> FloatArray:
     """Gradient of the log-likelihood of every single ranking, ``[row, timepoint, algorithm]``.
 
-    Parts of a tie are taken at their mean rating, which is exact without ties.
+    The members of a tie count with their mean rating; without ties this is exact.
     """
     theta = np.exp(np.maximum(x - x.max(axis=-1, keepdims=True), LOWEST))
     gradient = np.zeros(ranks.shape)
@@ -229,7 +229,7 @@ def helmert(n: int) -> FloatArray:
 
 
 def margin_of(epsilon: float) -> float:
-    """Difference of utilities beyond which one beats the other with a probability above ``1/2 + epsilon``.
+    """Difference of utilities beyond which one algorithm beats the other with probability above ``1/2 + epsilon``.
 
     >>> margin_of(0.0)
     0.0

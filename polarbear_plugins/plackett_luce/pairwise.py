@@ -2,8 +2,8 @@
 
 The posterior is that of the ``dirichlet`` prior: Plackett-Luce ratings, uniform over the simplex.  Its mode and
 curvature there give a first answer for all pairs.  For one pair the tail of the marginal posterior follows from the
-best ratings that just do not favour the one, by the formula of Barndorff-Nielsen: its error is a few thousandths, also
-where one of the two always wins and a normal approximation at the mode is far off.
+best ratings at which neither of the two is favoured, by the formula of Barndorff-Nielsen: its error is a few
+thousandths, also where one of the two always wins and a normal approximation at the mode is far off.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from polarbear_plugins.arrays import FloatArray
 _LONGEST_STEP = 2.0
 _MOST_STEPS = 100
 _SMALL_DECREMENT = 1e-6
-# So close to the mode the tail formula divides 0 by 0, and the normal approximation is exact enough.
+# This close to the mode the tail formula divides 0 by 0, and the normal approximation is accurate enough.
 _NEAR = 0.05
 
 
 def choices_of(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Give the sets that the places of rankings were chosen from, and how often each algorithm was chosen.
+    """Sets that the places of rankings were chosen from, and how often each algorithm was chosen.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ def choices_of(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     Returns
     -------
     members
-        ``members[place, algorithm]``: 1 for those who were not placed before.  The places of a tie are chosen from the
-        shares of its members that are left (Efron's form of ties), which takes no longer than without ties.
+        ``members[place, algorithm]``: 1 for algorithms not placed before.  The places of a tie are chosen from the
+        remaining shares of its members (Efron's form of ties), which costs no more than without ties.
     wins
         Number of places of each algorithm.
 
@@ -80,15 +80,15 @@ class RatingMode:
         self._members, wins = choices_of(values)
         # The Dirichlet(1) prior is one more win for each, chosen from all.
         self._wins = wins + 1.0
-        # A start: how often each was placed, against how many were there to be placed before.
+        # A start: how often each was placed, relative to how often it could have been.
         start = np.log(self._wins / (1.0 + self._members.sum(axis=0)))
         self.utilities, self._value, _, self._information = self._climb(start - start.mean(), None)
         self._covariance = np.linalg.inv(self._information)
 
     def normal_scores(self, than: int, margin: float = 0.0) -> FloatArray:
-        """How many standard deviations each utility is above another one by more than ``margin``.
+        """Standard deviations by which each utility exceeds that of ``than`` by more than ``margin``.
 
-        Taken from the normal approximation at the mode; ``-inf`` for the other one itself.
+        From the normal approximation at the mode; ``-inf`` for ``than`` itself.
         """
         spread = np.diag(self._covariance) + self._covariance[than, than] - 2 * self._covariance[than]
         spread[than] = np.inf
@@ -104,14 +104,14 @@ class RatingMode:
         ratio = -float(gradient[than]) / root if abs(root) > _NEAR else 0.0
         if ratio <= 0:
             return float(ndtr(self.normal_scores(than, margin)[who]))
-        bound = np.delete(np.delete(_merged(information, who, than), than, axis=0), than, axis=1)
+        bound = np.delete(np.delete(_merge_pair(information, who, than), than, axis=0), than, axis=1)
         volume = 0.5 * (np.linalg.slogdet(bound)[1] - np.linalg.slogdet(self._information)[1])
         return float(ndtr(root + (math.log(ratio) + volume) / root))
 
     def _climb(
         self, utilities: FloatArray, tie: tuple[int, int, float] | None
     ) -> tuple[FloatArray, float, FloatArray, FloatArray]:
-        """Newton's way to the mode, with the difference of two utilities kept at a margin if they are tied to it."""
+        """Newton's method for the mode; ``tie`` fixes the difference of two utilities at a margin."""
         if tie is not None:
             who, than, margin = tie
             middle = (utilities[who] + utilities[than]) / 2
@@ -121,7 +121,7 @@ class RatingMode:
             if tie is None:
                 step = np.linalg.solve(information, gradient)
             else:
-                pull, curvature = gradient.copy(), _merged(information, who, than)
+                pull, curvature = gradient.copy(), _merge_pair(information, who, than)
                 pull[who] += pull[than]
                 pull[than] = 0.0
                 step = np.linalg.solve(curvature, pull)
@@ -134,7 +134,7 @@ class RatingMode:
     def _derivatives(self, utilities: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Logarithm of the posterior, its gradient and its negative curvature.
 
-        The level of the utilities means nothing; a term of the curvature, which moves nothing else, keeps it.
+        The level of the utilities is arbitrary; a term of the curvature fixes it and changes nothing else.
         """
         n, highest = utilities.size, float(utilities.max())
         theta = np.exp(utilities - highest)
@@ -148,8 +148,8 @@ class RatingMode:
         return float(self._wins @ utilities - level), self._wins - expected, information
 
 
-def _merged(information: FloatArray, who: int, than: int) -> FloatArray:
-    """Curvature where two utilities move together: the one stands for both, and the other for nothing."""
+def _merge_pair(information: FloatArray, who: int, than: int) -> FloatArray:
+    """Curvature where two utilities move together: ``who`` stands for both, and ``than`` is left out."""
     merged = information.copy()
     merged[who] += merged[than]
     merged[:, who] += merged[:, than]

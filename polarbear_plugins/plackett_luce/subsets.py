@@ -1,8 +1,8 @@
-"""Subset statistics of rankings: all that the Plackett-Luce likelihood needs to know of them.
+"""Subset statistics of rankings: all that the Plackett-Luce likelihood needs.
 
 Over all rankings of a timepoint only two things matter: how often each algorithm was chosen, and how often each set was
-chosen from.  A tie of k algorithms counts as the average over its k! orders, which needs no order to be looked at: each
-nonempty part U of the tie, together with all worse algorithms, is a set chosen from with the count 1 / C(k, |U|).
+chosen from.  A tie of k algorithms counts as the average over its k! orders, without enumerating them: each nonempty
+part U of the tie, together with all worse algorithms, is a set chosen from with the count 1 / C(k, |U|).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray, RankArray
 
-# With at most this many algorithms every set there is fits into one table, and ties of any size are only sets.
+# Up to this many algorithms, a table of all possible sets fits into memory, and ties of any size become sets.
 _FEW_ALGORITHMS = 12
-# Larger ties than this are integrated instead of taken apart, where there are more algorithms than that.
+# With more algorithms than that, larger ties than this are integrated instead of expanded into sets.
 _SMALL_TIE = 8
-# Choices counted at a time where not every set there is fits into one table: enough, and little memory.
+# Choices counted at a time where there is no table of all sets; bounds the memory.
 _MOST_CHOICES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class TieBlock:
-    """A tie too large to be taken apart: who is tied, who is worse, and how much it weighs at each timepoint."""
+    """A tie too large to expand: the tied algorithms, the worse ones, and its weight at each timepoint."""
 
     block: NDArray[np.intp]
     rest: NDArray[np.intp]
@@ -44,7 +44,7 @@ class Statistics:
     wins
         ``wins[t, i]``: how often algorithm ``i`` was chosen.
     sets
-        For each timepoint, ``members[set, algorithm]`` (0 or 1; truth values where sets can be very many) and
+        For each timepoint, ``members[set, algorithm]`` (0 or 1; booleans where sets can be very many) and
         ``counts[set]``.
     ties
         Large ties.
@@ -65,7 +65,7 @@ class Statistics:
         return int(self.wins.shape[1])
 
     def at(self, start: int, stop: int | None = None) -> Statistics:
-        """Statistics of a single timepoint, or of those from the first up to the second."""
+        """Statistics of the timepoint ``start``, or of those from ``start`` up to ``stop``, which is excluded."""
         here = slice(start, start + 1 if stop is None else stop)
         ties = (TieBlock(tie.block, tie.rest, tie.counts[here]) for tie in self.ties)
         return Statistics(self.wins[here], self.sets[here], tuple(tie for tie in ties if tie.counts.any()))
@@ -109,7 +109,7 @@ def statistics_of(ranks: RankArray, weights: FloatArray) -> Statistics:
     rows, timepoints, n = ranks.shape
     size = timepoints if n <= _FEW_ALGORITHMS else max(1, _MOST_CHOICES // max(1, rows * n))
     if size < timepoints:
-        return _joined([statistics_of(ranks[:, at : at + size], weights) for at in range(0, timepoints, size)])
+        return _concatenate([statistics_of(ranks[:, at : at + size], weights) for at in range(0, timepoints, size)])
     few = n <= _FEW_ALGORITHMS
     wins = np.zeros((timepoints, n))
     counter = _SetCounter(timepoints, n)
@@ -122,24 +122,24 @@ def statistics_of(ranks: RankArray, weights: FloatArray) -> Statistics:
         if single[0].size:
             here = ranks[single]
             winner = (here == place).argmax(axis=-1)
-            wins += _sums(single[1] * n + winner, weights[single[0]], wins.shape)
+            wins += _sum_at(single[1] * n + winner, weights[single[0]], wins.shape)
             counter.add(here >= place, single[1], weights[single[0]])
         tied = np.nonzero(size > 1)
         if tied[0].size:
             block, rest = ranks[tied] == place, ranks[tied] > place
             entry, winner = np.nonzero(block)
-            wins += _sums(tied[1][entry] * n + winner, weights[tied[0][entry]], wins.shape)
+            wins += _sum_at(tied[1][entry] * n + winner, weights[tied[0][entry]], wins.shape)
             for who, worse, counts in _distinct_ties(block, rest, tied[1], weights[tied[0]], timepoints):
                 if few or who.size <= _SMALL_TIE:
-                    _take_apart(who, worse, counts, counter, wins)
+                    _expand_tie(who, worse, counts, counter, wins)
                 else:
                     key = (who.tobytes(), worse.tobytes())
                     ties[key] = TieBlock(who, worse, counts + (ties[key].counts if key in ties else 0))
     return Statistics(wins, counter.result(), tuple(ties.values()))
 
 
-def _joined(parts: list[Statistics]) -> Statistics:
-    """Statistics of neighbouring timepoints, put together."""
+def _concatenate(parts: list[Statistics]) -> Statistics:
+    """Concatenate the statistics of neighbouring timepoints."""
     starts = np.cumsum([0, *(part.timepoints for part in parts)])
     ties: dict[tuple[bytes, bytes], TieBlock] = {}
     for start, part in zip(starts[:-1], parts, strict=True):
@@ -151,14 +151,14 @@ def _joined(parts: list[Statistics]) -> Statistics:
     return Statistics(np.concatenate([part.wins for part in parts]), sets, tuple(ties.values()))
 
 
-def _sums(places: NDArray[np.intp], weights: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """Add weights up at places of a flattened array."""
+def _sum_at(places: NDArray[np.intp], weights: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Sum weights by their place in a flattened array."""
     sums: FloatArray = np.bincount(places, weights, minlength=math.prod(shape)).astype(np.float64)
     return sums.reshape(shape)
 
 
 class _SetCounter:
-    """Adds up the counts of sets for each timepoint."""
+    """Sums the counts of sets for each timepoint."""
 
     def __init__(self, timepoints: int, algorithms: int) -> None:
         self.timepoints, self.algorithms = timepoints, algorithms
@@ -195,14 +195,14 @@ class _SetCounter:
 
 
 def _keys(members: NDArray[np.bool_]) -> NDArray[Any]:
-    """Each set as the bits of its members: a number where that suffices, which sorts in a tenth of the time."""
+    """Each set as the bits of its members; an integer where it fits into one, which sorts in a tenth of the time."""
     packed = np.packbits(members, axis=-1)
     width = packed.shape[1]
     if width > 8:
         return packed.view(f"V{width}").ravel()
     padded = np.zeros((len(packed), 4 if width <= 4 else 8), dtype=np.uint8)
     padded[:, :width] = packed
-    # The first algorithm is the highest bit, whatever order the machine keeps bytes in.
+    # The first algorithm is the highest bit, whatever the byte order of the machine.
     keys = padded.view(">u4" if width <= 4 else ">u8").ravel()
     return keys.astype(keys.dtype.newbyteorder("="))
 
@@ -220,7 +220,7 @@ def _distinct_ties(
     counts: FloatArray,
     timepoints: int,
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]]:
-    """Each different (tied, worse) once, with its weight at each timepoint."""
+    """Yield each distinct (tied, worse) with its weight at each timepoint."""
     packed = np.packbits(np.concatenate([block, rest], axis=-1), axis=-1)
     keys = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
@@ -230,7 +230,7 @@ def _distinct_ties(
         yield np.flatnonzero(block[row]), np.flatnonzero(rest[row]), sums
 
 
-def _take_apart(
+def _expand_tie(
     who: NDArray[np.intp], worse: NDArray[np.intp], counts: FloatArray, counter: _SetCounter, wins: FloatArray
 ) -> None:
     """Count every part of a tie together with all worse algorithms."""
@@ -239,7 +239,7 @@ def _take_apart(
         share = counts[when] / math.comb(who.size, size)
         for part in itertools.combinations(who.tolist(), size):
             if size + worse.size == 1:
-                wins[when, part[0]] -= share  # the only one left is no choice
+                wins[when, part[0]] -= share  # choosing the last one is not a choice
                 continue
             members = np.zeros((when.size, counter.algorithms), dtype=bool)
             members[:, [*part, *worse.tolist()]] = True

@@ -36,16 +36,16 @@ _STEP, _HESSIAN_STEP = 0.32, 0.28
 _START, _END = -3.3, math.log(36.0)
 # exp(-50) is nothing beside the 1 of the empty subset, and the product of a group of such factors does not underflow.
 _NOTHING = 50.0
-# exp(600) and exp(-600) are still numbers.
+# exp(600) and exp(-600) neither overflow nor underflow.
 _HUGE = 600.0
-# Factors multiplied out into one polynomial in u, and numbers worked on at a time: measured.
+# Factors multiplied out into one polynomial in u, and numbers processed at a time: measured.
 _GROUP, _CHUNK = 8, 1 << 15
-# Steps in v taken at once: so many that little time goes into calls, so few that s changes by no more than exp(90).
+# Steps in v taken at once: enough that little time goes into calls, few enough that s changes by at most exp(90).
 _FEWEST_STEPS, _MOST_STEPS = 16, 256
 
 
 def tie_value(x: FloatArray, block: ArrayLike, rest: ArrayLike) -> FloatArray:
-    """``D(x)``: what the tie takes from the log-likelihood, averaged over its orders, beside the utilities of the tied.
+    """``D(x)``: what the tie subtracts from the log-likelihood, averaged over its orders, after the tied utilities.
 
     Adding a constant ``c`` to all utilities adds ``k c``.  The error is about 1e-12 times ``k``.
 
@@ -65,7 +65,7 @@ def tie_value(x: FloatArray, block: ArrayLike, rest: ArrayLike) -> FloatArray:
 
     Examples
     --------
-    Of two equally good algorithms, one is chosen out of two and the other out of one:
+    Of two equal algorithms, one is chosen out of two and the other out of one:
 
     >>> tie_value(np.zeros(2), block=[0, 1], rest=[]).round(10) == np.log(2).round(10)
     np.True_
@@ -113,8 +113,8 @@ def tie_value_and_gradient(x: FloatArray, block: ArrayLike, rest: ArrayLike) -> 
 def tie_hessian(x: FloatArray, block: ArrayLike, rest: ArrayLike) -> FloatArray:
     """Hessian of :func:`tie_value`.
 
-    No entry off the diagonal is positive and every row adds up to 0: it is positive semidefinite, and what is constant
-    over the block and the rest is in its null space.  The relative error of each entry is about 1e-12; it can reach
+    No entry off the diagonal is positive and every row adds up to 0: it is positive semidefinite, and constants over
+    the block and the rest are in its null space.  The relative error of each entry is about 1e-12; it can reach
     1e-9 for ``k`` of 100 in the smallest, those between two algorithms of a rest worth far less than the block.
 
     Parameters
@@ -150,7 +150,7 @@ def tie_hessian(x: FloatArray, block: ArrayLike, rest: ArrayLike) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class _Ties:
-    """One tie a row, with all worth as a share in that of the block and the rest."""
+    """One tie in each row; worth is relative to that of the block and the rest together."""
 
     log_total: FloatArray  # what the shares are of
     log_worth: FloatArray  # of each in the block
@@ -187,12 +187,12 @@ def _places(block: ArrayLike, rest: ArrayLike, n: int) -> tuple[NDArray[np.intp]
         raise InvalidInputError(f"A tie: places must be from 0 to {n - 1}, got {both.min()} to {both.max()}.")
     counts = np.bincount(both)
     if counts.max() > 1:
-        raise InvalidInputError(f"A tie: no place may be given twice, got {counts.argmax()} {counts.max()} times.")
+        raise InvalidInputError(f"A tie: each place may occur once, got {counts.argmax()} {counts.max()} times.")
     return tied, worse
 
 
 def _over_rows(x: FloatArray, block: ArrayLike, rest: ArrayLike, gradient: bool) -> tuple[FloatArray, FloatArray]:
-    """Value and gradient of each row; the gradient means nothing if it was not asked for."""
+    """Value and gradient of each row; ignore the gradient unless ``gradient`` is set."""
     x = np.asarray(x, dtype=np.float64)
     tied, worse = _places(block, rest, x.shape[-1])
     flat = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
@@ -220,7 +220,7 @@ def _over_rows(x: FloatArray, block: ArrayLike, rest: ArrayLike, gradient: bool)
 
 
 def _groups(k: int) -> tuple[int, int]:
-    """How many groups the factors of a block are put in, and how many are in each."""
+    """Number of groups of the factors of a block, and the size of each."""
     groups = math.ceil(k / _GROUP)
     return groups, math.ceil(k / groups)
 
@@ -228,10 +228,10 @@ def _groups(k: int) -> tuple[int, int]:
 def _integrals(
     ties: _Ties, steps: int, gradient: bool, scratch: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Values, and if asked for their derivatives by the utilities of the block and by the log worth of the rest."""
+    """Values and, with ``gradient``, derivatives by the utilities of the block and by the log worth of the rest."""
     rows, k = ties.log_worth.shape
     groups, size = _groups(k)
-    # Filled up with algorithms of no worth, whose factors are 1.  The axes: within a group, groups, steps, rows.
+    # Padded with algorithms of worth 0, whose factors are 1.  The axes: within a group, groups, steps, rows.
     filled = np.full((groups * size, rows), -np.inf)
     filled[:k] = ties.log_worth.T
     log_worth = filled.reshape(groups, size, 1, rows).swapaxes(0, 1)
@@ -292,9 +292,9 @@ def _couplings(tie: _Ties) -> FloatArray:
 
 
 def _trapezoid(spans: FloatArray, step: float, steps: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield a column of some ``log(s)``, and their weights for each row in an integral over ``log(s)``.
+    """Yield columns of ``log(s)``, and their weights for each row in an integral over ``log(s)``.
 
-    No row goes on after its own end, beyond which there are only rounding errors.
+    Each row ends at its own span, beyond which there are only rounding errors.
     """
     ends = _END + spans
     count = math.ceil((ends.max() - _START) / step) + 1
@@ -304,14 +304,14 @@ def _trapezoid(spans: FloatArray, step: float, steps: int) -> Iterator[tuple[Flo
 
 
 def _scaled(log_s: FloatArray, log_worth: FloatArray, most: float) -> FloatArray:
-    """``s theta``, or ``most`` if that is less; few exponentials, and none overflows."""
+    """``s theta``, or ``most`` if that is less; few exponentials, none of which overflows."""
     top = log_s[-1]
     scaled: FloatArray = np.exp(np.minimum(log_worth + top, _HUGE)) * np.exp(log_s - top)
     return np.minimum(scaled, most, out=scaled)
 
 
 def _enough_nodes(k: int, log_s: float) -> int:
-    """How many Gauss-Legendre nodes integrate the product over the block to a relative 1e-12, up to some ``s``.
+    """Number of Gauss-Legendre nodes that integrate the product over the block to a relative 1e-12, up to ``s``.
 
     It is a polynomial of degree ``k``, and as the worth adds up to at most 1 it falls no faster than ``exp(-s u)``
     or ``(1 - u)^k``, for which the rule was measured.
@@ -333,7 +333,7 @@ def _legendre(nodes: int, degree: int) -> tuple[FloatArray, FloatArray, FloatArr
 
 
 def _symmetric_sums(z: FloatArray, scratch: FloatArray) -> list[FloatArray]:
-    """Elementary symmetric sums of the first 0, 1, ..., all rows of ``z``: what ``prod(1 - u + u z)`` is made of."""
+    """Elementary symmetric sums of the first 0, 1, ..., all rows of ``z``: coefficients of ``prod(1 - u + u z)``."""
     ends = np.cumsum(np.arange(len(z) + 2)) * z.shape[1]
     sums = [scratch[start:end].reshape(-1, z.shape[1]) for start, end in itertools.pairwise(ends)]
     sums[0][0] = 1.0
@@ -345,7 +345,7 @@ def _symmetric_sums(z: FloatArray, scratch: FloatArray) -> list[FloatArray]:
 
 
 def _slopes(sums: list[FloatArray], z: FloatArray) -> FloatArray:
-    """Derive by ``z`` what was derived by its symmetric sums, which took the place of the last of them."""
+    """Derivatives by ``z``, from those by its symmetric sums, which are in the last entry of ``sums``."""
     slopes = np.empty(z.shape)
     by_sums = sums[-1]
     for place in range(len(z))[::-1]:

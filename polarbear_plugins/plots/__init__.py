@@ -1,4 +1,4 @@
-"""Figures, with the extra ``plots``.  Each function draws into given or new axes, and returns them."""
+"""Figures, with the extra ``plots``.  Each function draws into given or new axes and returns them."""
 
 from __future__ import annotations
 

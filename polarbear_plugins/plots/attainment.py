@@ -45,8 +45,8 @@ def plot_ecdf(
 ) -> Axes:
     """Draw the ECDF of each algorithm: how far its runs have come from ``upper`` to ``lower`` on a log scale.
 
-    Only runs count that were watched as long as the others: until the last time for which every algorithm has a run.
-    The legend tells how many, n.  Values need a known optimum of 0; see
+    Only runs count that were watched until the last time for which every algorithm has a run.  The legend gives
+    their number n.  Values need a known optimum of 0; see
     :func:`polarbear_plugins.measures.ecdf_and_aocc.ecdf`.
 
     Parameters
@@ -81,7 +81,7 @@ def plot_attainment_difference(
 ) -> Axes:
     """Draw where ``one`` has attained more (blue) or less (orange) than ``other``: the difference of their EAFs.
 
-    Both are taken on the same instances and equally often on each, as long as both were watched.
+    Both are taken on the same instances, equally often on each, up to where both were watched.
 
     Parameters
     ----------
@@ -97,14 +97,14 @@ def plot_attainment_difference(
             raise InvalidInputError(f"plot_attainment_difference: no run of {name!r}; there are {', '.join(groups)}.")
     if names[0] == names[1]:
         raise InvalidInputError(f"plot_attainment_difference: expected two algorithms, got {names[0]!r} twice.")
-    budget, first, second = _paired(groups[names[0]], groups[names[1]])
+    budget, first, second = _pair_runs(groups[names[0]], groups[names[1]])
     times = _grid([*first, *second], budget)
     seen = np.concatenate([run.best for run in (*first, *second)])
     seen = np.clip(seen[np.isfinite(seen)], LOWER, UPPER)
     if not seen.size or seen.min() == seen.max():
         seen = np.array([LOWER, UPPER])
     borders = np.geomspace(seen.min(), seen.max(), _CELLS + 1)
-    # A cell shows what holds at its middle, and from its left border on.
+    # A cell shows the value at its middle height, from its left border on.
     middles = np.sqrt(borders[1:] * borders[:-1])[::-1]
     difference = (attained(first, times, middles) - attained(second, times, middles)).T[::-1]
     ax = new_axes(ax, "plot_attainment_difference")
@@ -128,7 +128,7 @@ def plot_attainment_difference(
 
 
 def _grid(runs: Sequence[Trajectory], budget: float) -> FloatArray:
-    """Take the times at which something happens, or evenly spread ones where there are many."""
+    """Times at which a best value changes, or an even grid where there are many."""
     times: FloatArray = np.unique(np.concatenate([*(run.times[run.times <= budget] for run in runs), [budget]]))
     if times.size > _STEPS:
         if log_spaced(times):
@@ -138,17 +138,17 @@ def _grid(runs: Sequence[Trajectory], budget: float) -> FloatArray:
 
 
 def _ends(times: FloatArray) -> FloatArray:
-    """Borders of the cells that begin at each time."""
+    """Borders of the cells that start at each time."""
     if times.size == 1:
         return np.array([times[0], times[0] + (abs(times[0]) or 1.0)])
     last = times[-1] ** 2 / times[-2] if log_spaced(times) else 2 * times[-1] - times[-2]
     return np.append(times, last)
 
 
-def _paired(
+def _pair_runs(
     first: Sequence[Trajectory], second: Sequence[Trajectory]
 ) -> tuple[float, list[Trajectory], list[Trajectory]]:
-    """Until when both were watched on a common instance, and equally many runs of both on each such instance."""
+    """Time until which both were watched on a common instance, and equally many runs of both on each such instance."""
     longest: list[dict[str, float]] = [{}, {}]
     for found, runs in zip(longest, (first, second), strict=True):
         for run in runs:

@@ -1,4 +1,4 @@
-"""Figures that compare algorithms with each other: values under a preference, wins, places."""
+"""Figures that compare algorithms: values under a preference, wins, places."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ from polarbear_plugins.arrays import BoolArray, FloatArray
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.measures.bootstrap import Bootstrap
-from polarbear_plugins.plots.style import as_colours, broken, diverging, hatch, label_rows, new_axes, room, time_text
+from polarbear_plugins.plots.style import (
+    as_colours,
+    break_lines,
+    diverging,
+    hatch,
+    label_rows,
+    new_axes,
+    size_in_points,
+    time_text,
+)
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.selection.choice import select
 from polarbear_plugins.selection.preferences import PreferenceLike, probability_best
@@ -37,7 +46,8 @@ def plot_values(
 ) -> Axes:
     """Draw the posterior of the value of each algorithm under a preference over time, the highest mean on top.
 
-    The dot is the mean, the line below holds 90 %; on the right stands the probability of having the highest value.
+    The dot is the mean, the line below is the 90 % interval; on the right is the probability of having the highest
+    value.
 
     Parameters
     ----------
@@ -81,25 +91,25 @@ def plot_values(
 
 
 def plot_wins(posterior: Posterior, *, timepoint: float | None = None, ax: Axes | None = None) -> Axes:
-    """Draw with which probability the algorithm of each row beats that of each column at a timepoint.
+    """Draw the probability that the algorithm of each row beats that of each column at a timepoint.
 
-    Numbers are posterior means of the probability of a win; they are bold where who wins more often is known with a
-    probability of at least 0.95.  The highest rating is on top.
+    Numbers are posterior means of the probability of a win; they are bold where the posterior probability of which one
+    wins more often is at least 0.95.  The highest rating is on top.
 
     Parameters
     ----------
     timepoint
-        When: the last timepoint up to there; by default the last of all.
+        The last timepoint up to this one is shown; by default the last of all.
     ax
-        As in :func:`polarbear_plugins.plots.plot_ratings`.  Numbers fit the room that the axes have now: in a figure
-        of several draw this one last.
+        As in :func:`polarbear_plugins.plots.plot_ratings`.  Numbers fit the current size of the axes: in a figure
+        with several, draw this one last.
     """
     place = _place(posterior.timepoints, timepoint)
     logs = posterior.log_ratings[:, place]
     order = np.argsort(-np.exp(logs).mean(axis=0), kind="stable")
     names, logs = [posterior.algorithms[column] for column in order], logs[:, order]
     size = 1.9 + 0.42 * len(names)
-    # Below this a name has no room under its column.
+    # Narrower, and a name would not fit under its column.
     narrow = max(4.8, 1.6 + 0.2 * len(names))
     ax = new_axes(ax, "plot_wins", width=size + 1.4, height=size, narrow_width=narrow)
     wins, sure = _wins(logs)
@@ -107,13 +117,13 @@ def plot_wins(posterior: Posterior, *, timepoint: float | None = None, ax: Axes 
     image = ax.imshow(shown, cmap=diverging(), vmin=0, vmax=1, aspect="auto")
     label_rows(ax, names)
     ax.set_xticks(
-        range(len(names)), labels=[broken(name, 22) for name in names], rotation=90, parse_math=False, fontsize=8.5
+        range(len(names)), labels=[break_lines(name, 22) for name in names], rotation=90, parse_math=False, fontsize=8.5
     )
     ax.tick_params(axis="x", length=0)
     ax.set_ylabel("winner")
     ax.set_xlabel("loser")
     ax.figure.colorbar(image, ax=ax, pad=0.02, shrink=0.9).set_label("probability of a win")
-    ax.set_title(f"Who beats whom at time {time_text(posterior.timepoints[place])}", fontsize=10)
+    ax.set_title(f"Probabilities of a win at time {time_text(posterior.timepoints[place])}", fontsize=10)
     _write_numbers(ax, wins, sure)
     return ax
 
@@ -121,7 +131,7 @@ def plot_wins(posterior: Posterior, *, timepoint: float | None = None, ax: Axes 
 def plot_bootstrap_ranks(
     bootstrap: Bootstrap, *, ax: Axes | None = None, colour: Mapping[str, str] | None = None
 ) -> Axes:
-    """Draw in which share of the resamples each algorithm has which place, the best mean rank on top.
+    """Draw the share of the resamples in which each algorithm has each place, the best mean rank on top.
 
     Parameters
     ----------
@@ -153,7 +163,7 @@ def plot_bootstrap_ranks(
 
 
 def _density(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Where a density is drawn and how high, 1 at its mode; a needle where there is nothing to spread."""
+    """Points of a density and its height there, 1 at the mode; a vertical line if all values are equal."""
     from scipy.stats import gaussian_kde
 
     spread = float(values.std())
@@ -167,7 +177,7 @@ def _density(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _wins(log_ratings: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """``wins[i, j]``, the mean probability that i beats j, and whether it is sure who wins more often."""
+    """``wins[i, j]``, the mean probability that i beats j, and whether it is sure which one wins more often."""
     n = log_ratings.shape[1]
     wins, sure = np.full((n, n), 0.5), np.zeros((n, n), dtype=bool)
     for i in range(n):
@@ -179,9 +189,9 @@ def _wins(log_ratings: FloatArray) -> tuple[FloatArray, BoolArray]:
 
 
 def _write_numbers(ax: Axes, wins: FloatArray, sure: BoolArray) -> None:
-    """Write numbers into the cells, as large as they fit in; none where they would be too small to read."""
-    width, height = room(ax)
-    cell = min(width / 2.4, height / 1.4) / len(wins)  # for three signs
+    """Write numbers into the cells, as large as they fit; none if they would be too small to read."""
+    width, height = size_in_points(ax)
+    cell = min(width / 2.4, height / 1.4) / len(wins)  # for three characters
     if cell < _SMALLEST:
         return
     for i, j in itertools.permutations(range(len(wins)), 2):

@@ -1,4 +1,4 @@
-"""Hasse diagrams of partial orders: who is better stands above, with a line to those directly below."""
+"""Hasse diagrams of partial orders: better optimizers are higher, with a line to those directly below."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
 from polarbear_plugins.partial_orders.order import PartialOrder
-from polarbear_plugins.plots.style import BLUE, ORANGE, broken
+from polarbear_plugins.plots.style import BLUE, ORANGE, break_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ _POINTS = 72.0  # in an inch
 _PAD = 5.0
 _GAP = 12.0
 _BETWEEN = 40.0  # from the boxes of one layer to those of the next
-_LINE = 16  # characters, before a name is broken
+_LINE = 16  # characters, before a name is break_lines
 
 
 def plot_hasse_diagram(
@@ -42,12 +42,12 @@ def plot_hasse_diagram(
     Parameters
     ----------
     ax
-        Where to draw; by default a new figure that is large enough.  Names shrink to fit into given axes.
+        Axes to draw into; by default those of a new figure that is large enough.  Names shrink to fit given axes.
     highlight
-        Pairs (better, worse) to draw thick and orange where there is a line between them, such as what the deepest
-        orders have in common.
+        Pairs (better, worse) to draw thick and orange if there is a line between them, such as the pairs that the
+        deepest orders share.
     """
-    labels = [broken(name, _LINE) for name in order.optimizers]
+    labels = [break_lines(name, _LINE) for name in order.optimizers]
     layout = _layout(order, labels)
     ax = _figure([layout], [_height(layout, labels)]).subplots() if ax is None else ax
     thick = set(highlight)
@@ -63,7 +63,7 @@ def plot_hasse_diagram(
 
     for (better, worse), points in layout.lines.items():
         strong = (order.optimizers[better], order.optimizers[worse]) in thick
-        # Upright beside and behind the boxes of a layer, slanting only between layers: no line crosses a box.
+        # Vertical beside and behind the boxes of a layer, slanted only between layers: no line crosses a box.
         ax.plot(
             [left + x for x, _ in points for _ in range(2)],
             [
@@ -109,9 +109,9 @@ def save_hasse_diagrams(
     titles: Sequence[str] = (),
     highlight: Iterable[tuple[str, str]] = (),
 ) -> Path:
-    """Draw partial orders beside each other into a file; its ending says of which kind (.png, .pdf, .svg)."""
+    """Draw partial orders side by side into a file, whose suffix is its format (.png, .pdf, .svg); returns its path."""
     path, thick = Path(path), list(highlight)
-    labels = [[broken(name, _LINE) for name in order.optimizers] for order in orders]
+    labels = [[break_lines(name, _LINE) for name in order.optimizers] for order in orders]
     layouts = [_layout(order, names) for order, names in zip(orders, labels, strict=True)]
     figure = _figure(layouts, [_height(layout, names) for layout, names in zip(layouts, labels, strict=True)])
     widths = [layout.width for layout in layouts]
@@ -130,7 +130,7 @@ def _side_by_side(figure: Figure, widths: Sequence[float]) -> list[Any]:
 
 
 def _box(labels: Sequence[str]) -> float:
-    """Height of the highest box."""
+    """Height of the tallest box."""
     return max(label.count("\n") + 1 for label in labels) * _FONT * 1.25 + 2 * _PAD
 
 
@@ -139,7 +139,7 @@ def _height(layout: Layout, labels: Sequence[str]) -> float:
 
 
 def _figure(layouts: Sequence[Layout], heights: Sequence[float]) -> Figure:
-    """Make a figure with room for some diagrams beside each other."""
+    """New figure large enough for several diagrams side by side."""
     module = require("matplotlib.figure", extra="plots", who="A Hasse diagram")
     width = sum(max(layout.width + 4 * _GAP, 150.0) for layout in layouts)
     height = max(heights) + 40
@@ -149,14 +149,14 @@ def _figure(layouts: Sequence[Layout], heights: Sequence[float]) -> Figure:
 
 
 def _layout(order: PartialOrder, labels: Sequence[str]) -> Layout:
-    """Lay out boxes that are as large as their names."""
+    """Layout of boxes that are as large as their names."""
     text = require("matplotlib.textpath", extra="plots", who="A Hasse diagram")
     font = require("matplotlib.font_manager", extra="plots", who="A Hasse diagram").FontProperties()
 
     def width(line: str) -> float:
         return float(text.text_to_path.get_text_width_height_descent(line, font, False)[0])
 
-    # The width is that of the size of the font, which is the default one.
+    # Widths are measured at the default size of the font.
     scale = _FONT / font.get_size_in_points()
     widths = [max(width(line) for line in label.split("\n")) * scale + 2 * _PAD for label in labels]
     return lay_out(order, widths, _GAP)
@@ -170,18 +170,18 @@ _WIDTH_OF_A_LINE = 8.0  # room for a line that passes through a layer
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Places of a drawing.
+    """Positions in a drawing.
 
     Attributes
     ----------
     x
         Middle of the box of each optimizer.
     layer
-        Its layer, 0 on top: one more than that of the lowest optimizer that is better.
+        Layer of each optimizer, 0 on top: one more than that of the lowest better optimizer.
     lines
-        For each cover (better, worse) the points ``(x, layer)`` of its line.
+        Points ``(x, layer)`` of the line of each cover (better, worse).
     width
-        From the left edge, at 0, to the right edge.
+        Width from the left edge, at 0, to the right edge.
     """
 
     x: FloatArray
@@ -191,16 +191,16 @@ class Layout:
 
 
 def lay_out(order: PartialOrder, widths: Sequence[float], gap: float) -> Layout:
-    """Lay out the Hasse diagram of an order in layers.
+    """Layout of the Hasse diagram of an order in layers.
 
-    A line that passes through a layer has a place of its own there, so that it runs beside the boxes.
+    A line that passes through a layer has its own place there, so that it runs beside the boxes.
 
     Parameters
     ----------
     widths
-        Of the boxes of the optimizers.
+        Widths of the boxes of the optimizers.
     gap
-        Least distance between two of them.
+        Smallest distance between two boxes.
     """
     count = len(order.optimizers)
     layer = [0] * count
@@ -232,7 +232,7 @@ def lay_out(order: PartialOrder, widths: Sequence[float], gap: float) -> Layout:
 def _places(
     rows: list[list[int]], neighbours: list[list[int]], layer: Sequence[int], width: FloatArray, gap: float
 ) -> FloatArray:
-    """Order the nodes of each layer by the means of their neighbours, then move them as near to these as they fit."""
+    """Positions of the nodes: ordered by the means of their neighbours, then as close to these means as they fit."""
     x = np.zeros(width.size)
     for row in rows:
         x[row] = _spread(np.zeros(len(row)), width[row], gap)
@@ -269,7 +269,7 @@ def _crossings(rows: list[list[int]], neighbours: list[list[int]], layer: Sequen
 
 
 def _spread(wanted: FloatArray, width: FloatArray, gap: float) -> FloatArray:
-    """Nearest places in this sequence whose boxes keep their distance (least squares, by pooling neighbours)."""
+    """Positions closest to ``wanted``, in this order, at which boxes do not overlap (least squares, by pooling)."""
     offset = np.concatenate(([0.0], np.cumsum((width[1:] + width[:-1]) / 2 + gap)))
     blocks: list[tuple[float, int]] = []  # mean and size
     for value in wanted - offset:

@@ -1,4 +1,4 @@
-"""Figures over time: ratings, and who is best when."""
+"""Figures over time: ratings, and the probability of being best."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from polarbear_plugins.plots.style import (
     as_colours,
     edges,
     hatch,
+    known_names,
     legend,
     line_style,
     marker,
-    names_of,
     new_axes,
     show_time,
     time_text,
@@ -41,26 +41,26 @@ def plot_ratings(
     level: float = 0.9,
     colour: Mapping[str, str] | None = None,
 ) -> Axes:
-    """Draw the ratings over time: posterior means, with bands that hold them with a given probability.
+    """Draw the ratings over time: posterior means, with credible bands.
 
     Parameters
     ----------
     ax
-        Where to draw; by default a new figure.  The legend stands to the right of the axes, so a figure with several
-        needs ``layout="constrained"``.
+        Axes to draw into; by default those of a new figure.  The legend is to the right of the axes, so a figure with
+        several needs ``layout="constrained"``.
     algorithms
-        Whom to draw; by default all.
+        Algorithms to draw; by default all.
     eliminated
-        Whom to draw in grey and without a band.
+        Algorithms to draw in grey and without a band.
     level
         Probability of the bands.
     colour
         Colour of each algorithm, as of :func:`polarbear_plugins.plots.colours`.
     """
-    names = posterior.algorithms if algorithms is None else names_of(algorithms, posterior.algorithms, "algorithms")
+    names = posterior.algorithms if algorithms is None else known_names(algorithms, posterior.algorithms, "algorithms")
     if not names:
         raise InvalidInputError("algorithms: expected at least one, got none.")
-    out = names_of(eliminated, posterior.algorithms, "eliminated")
+    out = known_names(eliminated, posterior.algorithms, "eliminated")
     level = as_number(level, "level", above=0, below=1)
     ax = new_axes(ax, "plot_ratings")
     tones = as_colours(colour, posterior.algorithms)
@@ -113,12 +113,12 @@ def plot_timeline(
     ax: Axes | None = None,
     colour: Mapping[str, str] | None = None,
 ) -> Axes:
-    """Draw who is best when: at each timepoint the probability of each algorithm to have the highest rating, stacked.
+    """Draw the probability of each algorithm of having the highest rating at each timepoint, stacked.
 
     Parameters
     ----------
     among
-        Whom to compare; by default all.  After a race its Pareto set.
+        Algorithms to compare; by default all.  After a race, pass its Pareto set.
     ax, colour
         As in :func:`plot_ratings`.
     """
@@ -128,7 +128,7 @@ def plot_timeline(
     grid = posterior.timepoints
     logs = posterior.log_ratings[:, :, [posterior.algorithms.index(name) for name in names]]
     best = np.stack([probability_best(logs[:, place]) for place in range(grid.size)])
-    best /= best.sum(axis=1, keepdims=True)  # ratings that are exactly equal share
+    best /= best.sum(axis=1, keepdims=True)  # exactly equal ratings share
     top = np.cumsum(best, axis=1)
     x = grid
     if grid.size == 1:
@@ -144,6 +144,6 @@ def plot_timeline(
         ax.set_xticks([grid[0]], labels=[time_text(grid[0])])
     ax.set_ylim(0, 1)
     ax.set_ylabel("probability of being best")
-    ax.set_title("Who is best when", fontsize=10)
-    legend(ax, reversed(entries))  # as they lie on each other
+    ax.set_title("Which algorithm is best when", fontsize=10)
+    legend(ax, reversed(entries))  # in the order in which they are stacked
     return ax

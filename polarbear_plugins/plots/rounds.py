@@ -18,8 +18,8 @@ from polarbear_plugins.plots.style import (
     line_style,
     marker,
     new_axes,
-    room,
     show_time,
+    size_in_points,
     time_text,
 )
 from polarbear_plugins.racing.result import RaceResult
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_KNEE = 0.9  # above, each nine takes as much room as the last
-_TOP = 1 - 1e-4  # stands for 1: draws cannot tell more
-_NINE = 0.45  # room for a factor of 10, where 0 to 0.9 takes 1
-_DODGE = 0.5  # of the distance between two rounds: points of different algorithms do not hide each other
-_SIGN = 5.8  # points that a digit takes below the axis
-_ASIDE = 52.0  # points: behind the scale on the right
+_KNEE = 0.9  # above, each further nine takes the same height
+_TOP = 1 - 1e-4  # shown as 1: draws cannot resolve more
+_NINE = 0.45  # height of a factor of 10, where 0 to 0.9 has height 1
+_DODGE = 0.5  # of the distance between two rounds, so that points of different algorithms do not overlap
+_SIGN = 5.8  # points: width of a digit below the axis
+_ASIDE = 52.0  # points: to the right of the second scale
 
 
 def plot_dominance(result: RaceResult, *, ax: Axes | None = None, colour: Mapping[str, str] | None = None) -> Axes:
     """Draw for each algorithm, round by round, the greatest probability with which another dominates it.
 
-    A cross marks an elimination, a diamond that all pairs of a member of the Pareto set are settled; there its line
-    ends.  The scale opens up above 0.9.  The black line is the share of the pairs that are settled.
+    A cross marks an elimination, a diamond the round in which all pairs of a member of the Pareto set are settled; its
+    line ends there.  The scale is stretched above 0.9.  The black line is the share of the pairs that are settled.
 
     Parameters
     ----------
@@ -74,11 +74,11 @@ def plot_dominance(result: RaceResult, *, ax: Axes | None = None, colour: Mappin
         y = np.minimum([probability for _, probability in points], _TOP)
         ax.plot(x, y, markersize=3.5, linewidth=1.1, clip_on=False, zorder=3, **look)
         if name in out or name in settled:
-            ax.plot(x[-1:], y[-1:], **_ending(name in out), color=tones[name], clip_on=False, zorder=4)
+            ax.plot(x[-1:], y[-1:], **_end_marker(name in out), color=tones[name], clip_on=False, zorder=4)
     alpha = result.settings.alpha
     ax.axhline(min(alpha, _TOP), color="#606060", linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     share = _show_share(ax, result.rounds)
-    ax.set_yscale("function", functions=(_opened, _closed))
+    ax.set_yscale("function", functions=(_to_height, _to_probability))
     ticks = [0, 0.3, 0.6, 0.9, 0.99, 0.999, _TOP]
     ax.set_yticks(ticks, labels=[*(f"{tick:g}" for tick in ticks[:-1]), "1"])
     ax.set_yticks([], minor=True)
@@ -87,9 +87,9 @@ def plot_dominance(result: RaceResult, *, ax: Axes | None = None, colour: Mappin
     ax.set_ylabel(
         f"probability of being dominated\n({'at all timepoints' if joint else 'at the least sure timepoint'})"
     )
-    ax.set_title("How surely each algorithm is dominated", fontsize=10, pad=11)  # room for crosses at 1
-    entries.append((lines.Line2D([], [], **_ending(True), color="#606060"), "eliminated"))
-    entries.append((lines.Line2D([], [], **_ending(False), color="#606060"), "settled, in Pareto set"))
+    ax.set_title("How surely each algorithm is dominated", fontsize=10, pad=11)  # space for crosses at 1
+    entries.append((lines.Line2D([], [], **_end_marker(True), color="#606060"), "eliminated"))
+    entries.append((lines.Line2D([], [], **_end_marker(False), color="#606060"), "settled, in Pareto set"))
     entries.append((lines.Line2D([], [], color="#606060", linewidth=0.9, linestyle=(0, (4, 3))), f"alpha = {alpha:g}"))
     entries.append((share, "settled pairs (right)"))
     legend(ax, entries, aside=_ASIDE)
@@ -98,7 +98,7 @@ def plot_dominance(result: RaceResult, *, ax: Axes | None = None, colour: Mappin
 
 
 def plot_allocation(result: RaceResult, *, ax: Axes | None = None) -> Axes:
-    """Draw how many instances saw which budget: a row for each algorithm, the colour counts instances.
+    """Draw on how many instances each algorithm was run until which time: a row for each, the colour counts instances.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def plot_allocation(result: RaceResult, *, ax: Axes | None = None) -> Axes:
         raise InvalidInputError("plot_allocation: nothing has run yet.")
     ax = new_axes(ax, "plot_allocation", height=1.3 + 0.3 * len(names))
     seen = np.zeros((len(table.instances), *table.values.shape[1:]), dtype=bool)
-    np.logical_or.at(seen, table.instance_index, ~np.isnan(table.values))  # repetitions are about the same instance
+    np.logical_or.at(seen, table.instance_index, ~np.isnan(table.values))  # repetitions are on the same instance
     counts = seen.sum(axis=0).T
     borders = edges(result.timepoints)
     # On a log scale, because rounds grow: 8 and 16 instances differ as much as 500 and 1,000.
@@ -125,7 +125,7 @@ def plot_allocation(result: RaceResult, *, ax: Axes | None = None) -> Axes:
         norm=scale(fewest, max(most, fewest + 1)),
         rasterized=True,
     )
-    ax.set_facecolor("#E8E8E8")  # where nobody ran
+    ax.set_facecolor("#E8E8E8")  # where nothing ran
     out = {elimination.algorithm: elimination.round for elimination in result.eliminations}
     label_rows(ax, names, out)
     for place in range(1, len(names)):
@@ -134,8 +134,8 @@ def plot_allocation(result: RaceResult, *, ax: Axes | None = None) -> Axes:
     if result.timepoints.size == 1:
         ax.set_xticks(result.timepoints, labels=[time_text(result.timepoints[0])])
     bar = ax.figure.colorbar(mesh, ax=ax, pad=0.02)
-    bar.set_label("instances that saw this time")
-    # The ends, and round numbers that are not too close to them.
+    bar.set_label("instances run until this time")
+    # Both ends, and round numbers not too close to them.
     between = (digit * 10**power for power in range(7) for digit in (1, 2, 5))
     ticks = sorted({fewest, most, *(tick for tick in between if 1.3 * fewest < tick < most / 1.3)})
     bar.set_ticks(ticks, labels=[f"{tick:,}" for tick in ticks])
@@ -146,19 +146,19 @@ def plot_allocation(result: RaceResult, *, ax: Axes | None = None) -> Axes:
 
 
 def rounds_of_settling(rounds: tuple[Round, ...]) -> dict[str, int]:
-    """For each algorithm that is still in and whose pairs are all settled: the round since when this is so."""
+    """For each algorithm that is in and whose pairs are all settled: the round since which they are."""
     pairs: set[frozenset[str]] = set()
     since: dict[str, int] = {}
     for done in rounds:
         pairs |= {frozenset(pair) for pair in done.resolved}
         inside = set(done.rivals) - {elimination.algorithm for elimination in done.eliminations}
         full = {one for one in inside if all(frozenset((one, other)) in pairs for other in inside - {one})}
-        # A newcomer opens pairs again; who was left alone has no rival any more and stays as it is.
+        # A newcomer opens pairs again; an algorithm left alone has no rival and stays settled.
         since = {name: since.get(name, done.number) for name in (full if done.rivals else since)}
     return since
 
 
-def _ending(cross: bool) -> dict[str, Any]:
+def _end_marker(cross: bool) -> dict[str, Any]:
     if cross:
         return {"marker": "X", "markersize": 9, "markeredgecolor": "white", "markeredgewidth": 0.7, "linestyle": "none"}
     return {"marker": "D", "markersize": 7, "markeredgecolor": "white", "markeredgewidth": 0.7, "linestyle": "none"}
@@ -178,31 +178,31 @@ def _show_share(ax: Axes, rounds: tuple[Round, ...]) -> Any:
     )
     beside.set_ylim(0, 1)
     beside.set_ylabel("share of pairs settled")
-    # What belongs to the algorithms lies above.
+    # The lines of the algorithms are in front.
     ax.set_zorder(beside.get_zorder() + 1)
     ax.patch.set_visible(False)
     return line
 
 
 def _show_rounds(ax: Axes, rounds: tuple[Round, ...]) -> None:
-    """Name the rounds and, below, the instances drawn up to them; not all where there are many."""
+    """Label the rounds with their number and the instances drawn so far; only some if there are many."""
     ax.set_xlim(1 - 0.7 * _DODGE, len(rounds) + 0.7 * _DODGE)
     ax.set_xlabel("round, and instances drawn so far")
     widest = max(len(f"{done.instances:,}") for done in rounds) * _SIGN + 8
-    step = -(-len(rounds) // max(int(room(ax)[0] / widest), 1))
+    step = -(-len(rounds) // max(int(size_in_points(ax)[0] / widest), 1))
     shown = rounds[step - 1 :: step]
     ax.set_xticks(
         [done.number for done in shown], labels=[f"{done.number}\n{done.instances:,}" for done in shown], fontsize=9
     )
 
 
-def _opened(probability: FloatArray) -> FloatArray:
+def _to_height(probability: FloatArray) -> FloatArray:
     p = np.asarray(probability, dtype=float)
     above = 1 + _NINE * np.log10((1 - _KNEE) / (1 - np.clip(p, _KNEE, 1 - 1e-9)))
     return np.where(p <= _KNEE, p / _KNEE, above)
 
 
-def _closed(height: FloatArray) -> FloatArray:
+def _to_probability(height: FloatArray) -> FloatArray:
     h = np.asarray(height, dtype=float)
     return np.where(h <= 1, h * _KNEE, 1 - (1 - _KNEE) * 10 ** -((np.maximum(h, 1) - 1) / _NINE))
 

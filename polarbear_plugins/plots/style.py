@@ -1,4 +1,4 @@
-"""What all figures share: colours, axes, time, legends.  Imports matplotlib only where something is drawn."""
+"""Shared by all figures: colours, axes, time, legends.  Imports matplotlib only to draw."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
 
 
-# Six of Okabe and Ito, two of Tol, and two that are far from all of them: no two are alike to anyone, whatever kind of
-# colour blindness (tests/plots/test_plots.py measures it).
+# Six of Okabe and Ito, two of Tol, and two that are far from all of them: distinguishable with any kind of colour
+# blindness (tests/plots/test_plots.py measures it).
 _PALETTE = (
     "#0072B2",
     "#D55E00",
@@ -35,21 +35,21 @@ _PALETTE = (
     "#9B30FF",
 )
 BLUE, ORANGE, GREY = _PALETTE[0], _PALETTE[1], "#B0B0B0"
-_SOLID = 8  # so many lines are told apart by colour alone
+_SOLID = 8  # lines that are distinguished by colour alone
 DASHES = ("-", (0, (5, 2)), (0, (1.2, 1.4)), (0, (6, 2, 1.2, 2)))
 _MARKERS = ("o", "s", "^", "v")
 _HATCHES = ("", "////", "....", "xxxx")
-_LINE = 22  # characters, before a name is broken
+_LINE = 22  # characters, before a name is break_lines
 _SMALL = 8.0
 _NARROW = 4.8  # inches
 _narrow: ContextVar[bool] = ContextVar("narrow", default=False)
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
-    """One colour for each algorithm, the same for the same sequence of names, told apart also by the colour-blind.
+    """One colour for each algorithm, the same for the same sequence of names, also distinct for the colour-blind.
 
-    Make them once and hand them to all figures of a report.  The figures draw those behind the first eight with another
-    kind of line, marker or hatching as well, by their place in this mapping.
+    Make them once and pass them to all figures of a report.  After the first eight, figures also change the kind of
+    line, marker or hatching, by the place in this mapping.
 
     >>> colours(["csa", "msr"])
     {'csa': '#0072B2', 'msr': '#D55E00'}
@@ -61,7 +61,7 @@ def colours(names: Iterable[str]) -> dict[str, str]:
 
 
 def as_colours(colour: Mapping[str, str] | None, names: Sequence[str]) -> Mapping[str, str]:
-    """Check given colours, which need one for each name, or make them."""
+    """Given colours, checked to have one for each name, or new ones."""
     if colour is None:
         return colours(names)
     if not isinstance(colour, Mapping):
@@ -72,32 +72,32 @@ def as_colours(colour: Mapping[str, str] | None, names: Sequence[str]) -> Mappin
     is_colour = require("matplotlib.colors", extra="plots", who="A figure").is_color_like
     for name in names:
         if not is_colour(colour[name]):
-            raise InvalidInputError(f"colour: {short(colour[name])} for {name!r} is no colour.")
+            raise InvalidInputError(f"colour: {short(colour[name])} for {name!r} is not a colour.")
     return colour
 
 
 def line_style(name: str, colour: Mapping[str, str]) -> Any:
-    """Kind of line: solid for the first eight algorithms."""
-    return _nth(DASHES, name, colour)
+    """Line style: solid for the first eight algorithms."""
+    return _variant(DASHES, name, colour)
 
 
 def marker(name: str, colour: Mapping[str, str]) -> str:
-    """Kind of marker."""
-    return str(_nth(_MARKERS, name, colour))
+    """Marker of an algorithm."""
+    return str(_variant(_MARKERS, name, colour))
 
 
 def hatch(name: str, colour: Mapping[str, str]) -> str:
-    """Kind of hatching: none for the first eight algorithms."""
-    return str(_nth(_HATCHES, name, colour))
+    """Hatching: none for the first eight algorithms."""
+    return str(_variant(_HATCHES, name, colour))
 
 
-def _nth(kinds: Sequence[Any], name: str, colour: Mapping[str, str]) -> Any:
+def _variant(kinds: Sequence[Any], name: str, colour: Mapping[str, str]) -> Any:
     return kinds[list(colour).index(name) // _SOLID % len(kinds)]
 
 
 @contextlib.contextmanager
 def narrow_figures() -> Iterator[None]:
-    """Draw figures that a phone can show without scrolling sideways: narrow, with the legend below the axes."""
+    """Within this context, figures are narrow enough for a phone, with the legend below the axes."""
     token = _narrow.set(True)
     try:
         yield
@@ -108,7 +108,7 @@ def narrow_figures() -> Iterator[None]:
 def new_axes(
     ax: Axes | None, who: str, *, width: float = 7.0, height: float = 4.0, narrow_width: float = _NARROW
 ) -> Axes:
-    """Given axes, or those of a new figure of that size in inches that makes room for what stands around them."""
+    """Given axes, or those of a new figure of that size in inches, with a layout that fits labels and legends."""
     module = require("matplotlib.figure", extra="plots", who=who)
     if ax is None:
         width = min(width, narrow_width) if _narrow.get() else width
@@ -118,8 +118,8 @@ def new_axes(
     return ax
 
 
-def room(ax: Axes) -> tuple[float, float]:
-    """Width and height of the axes in points, once what stands around them has its place."""
+def size_in_points(ax: Axes) -> tuple[float, float]:
+    """Width and height of the axes in points, after the layout of labels and legends."""
     layout = ax.figure.get_layout_engine()
     if layout is not None:
         layout.execute(ax.figure)
@@ -127,8 +127,8 @@ def room(ax: Axes) -> tuple[float, float]:
     return frame.width / ax.figure.dpi * 72, frame.height / ax.figure.dpi * 72
 
 
-def names_of(names: Iterable[str], known: Sequence[str], what: str) -> tuple[str, ...]:
-    """Check names of algorithms, and put them into the order of those that are known."""
+def known_names(names: Iterable[str], known: Sequence[str], what: str) -> tuple[str, ...]:
+    """Names of algorithms, checked to be known, in the order of ``known``."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise InvalidInputError(f"{what}: expected names of algorithms, got {short(names)}.")
     given = [as_name(name, what) for name in names]
@@ -139,7 +139,7 @@ def names_of(names: Iterable[str], known: Sequence[str], what: str) -> tuple[str
 
 
 def log_spaced(timepoints: FloatArray) -> bool:
-    """Whether a grid is more even on the logarithm of time than on time itself.
+    """Whether timepoints are more evenly spaced on the logarithm of time than on time itself.
 
     >>> log_spaced(np.array([1.0, 2.0, 3.0, 6.0, 10.0, 18.0])), log_spaced(np.array([1.0, 2.0, 3.0, 4.0]))
     (True, False)
@@ -151,10 +151,10 @@ def log_spaced(timepoints: FloatArray) -> bool:
 
 
 def show_time(ax: Axes, timepoints: FloatArray, *, ends: tuple[float, float] | None = None) -> None:
-    """Make the horizontal axis one of time, logarithmic if the grid is."""
+    """Make the horizontal axis a time axis, logarithmic if the timepoints are log-spaced."""
     if log_spaced(timepoints):
         ax.set_xscale("log")
-        if timepoints[-1] < 30 * timepoints[0]:  # few powers of ten: labels between them would run into each other
+        if timepoints[-1] < 30 * timepoints[0]:  # few powers of ten: the labels between them would overlap
             _label_some(ax, timepoints)
     left, right = ends or (timepoints[0], timepoints[-1])
     if left < right:
@@ -173,7 +173,7 @@ def _label_some(ax: Axes, timepoints: FloatArray) -> None:
 
 
 def edges(timepoints: FloatArray) -> FloatArray:
-    """Borders of the cells around the timepoints, half way between them on the axis that shows them."""
+    """Borders of the cells around the timepoints, halfway between them on the scale of the axis."""
     if timepoints.size == 1:
         half = abs(float(timepoints[0])) / 2 or 0.5
         return np.array([timepoints[0] - half, timepoints[0] + half])
@@ -193,13 +193,13 @@ def time_text(time: float) -> str:
 
 
 def legend(ax: Axes, entries: Iterable[tuple[Any, str]], *, aside: float = 8.0) -> None:
-    """Put a legend so many points to the right of the axes, where it covers nothing; texts are shown as they are."""
+    """Put a legend ``aside`` points to the right of the axes; texts are shown verbatim."""
     moved = require("matplotlib.transforms", extra="plots", who="A figure").ScaledTranslation
     handles, labels = zip(*entries, strict=True)
     if _narrow.get():
         _legend_below(ax, handles, labels)
         return
-    # matplotlib would leave out names that begin with an underscore: texts are set when the legend is there.
+    # matplotlib omits names that begin with an underscore, so the texts are set afterwards.
     box = ax.legend(
         handles,
         ["-"] * len(handles),
@@ -215,7 +215,7 @@ def legend(ax: Axes, entries: Iterable[tuple[Any, str]], *, aside: float = 8.0) 
 
 
 def _legend_below(ax: Axes, handles: Sequence[Any], labels: Sequence[str]) -> None:
-    """Put the legend below, in as many columns as fit, and make the figure as much higher."""
+    """Put the legend below the axes, in as many columns as fit, and make the figure taller by its height."""
     figure = ax.figure
     for columns in range(min(4, len(handles)), 0, -1):
         box = figure.legend(
@@ -239,14 +239,14 @@ def _legend_below(ax: Axes, handles: Sequence[Any], labels: Sequence[str]) -> No
 def _write_labels(box: Any, labels: Sequence[str]) -> None:
     for text, label in zip(box.get_texts(), labels, strict=True):
         text.set_parse_math(False)
-        text.set_text(broken(label, _LINE))
+        text.set_text(break_lines(label, _LINE))
 
 
 def label_rows(ax: Axes, names: Sequence[str], grey: Iterable[str] = ()) -> None:
-    """Name the rows 0, 1, ... of a figure, the first on top."""
+    """Label the rows 0, 1, ... of a figure, the first on top."""
     eliminated = set(grey)
     ax.set_yticks(
-        range(len(names)), labels=[broken(name, _LINE) for name in names], parse_math=False, fontsize=_SMALL + 0.5
+        range(len(names)), labels=[break_lines(name, _LINE) for name in names], parse_math=False, fontsize=_SMALL + 0.5
     )
     for text, name in zip(ax.get_yticklabels(), names, strict=True):
         if name in eliminated:
@@ -256,15 +256,15 @@ def label_rows(ax: Axes, names: Sequence[str], grey: Iterable[str] = ()) -> None
 
 
 def diverging() -> Colormap:
-    """Orange over white to blue."""
+    """Colour map from orange over white to blue."""
     made = require("matplotlib.colors", extra="plots", who="A figure").LinearSegmentedColormap
     return made.from_list("polarbear", [ORANGE, "#FFFFFF", BLUE])
 
 
-def broken(name: str, line: int) -> str:
-    """Break a long name after a space or another sign between its parts, or anywhere if it has none.
+def break_lines(name: str, line: int) -> str:
+    """Name with line breaks after spaces or punctuation, or anywhere if a part is too long.
 
-    >>> print(broken("sep-CMA-ES with restarts", 16))
+    >>> print(break_lines("sep-CMA-ES with restarts", 16))
     sep-CMA-ES with
     restarts
     """

@@ -22,8 +22,9 @@ from polarbear_plugins.trajectories.timepoints import as_timepoints
 if TYPE_CHECKING:
     import pandas as pd
 
-
 _FORMAT = 1
+# Diagnostics that are a number, or None where they do not apply.
+_NUMBERS = ("k_hat", "effective_draws", "moves", "acceptance", "memory", "r_hat", "divergences")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,18 +34,18 @@ class Diagnostics:
     Attributes
     ----------
     engine, route
-        Which engine, and which way it took.
+        Engine, and the route it took.
     good
-        Whether the draws are good enough to decide on; ``problems`` says what is wrong otherwise.
+        Whether the draws are good enough to decide on; if not, ``problems`` says what is wrong.
     k_hat
         Pareto shape of the importance weights, the worst over timepoints: up to 0.5 is fine, above 0.7 is not.
     effective_draws
-        What the draws are worth in independent ones, the worst over timepoints.
+        Number of independent draws that the draws are worth, the lowest over timepoints.
     moves, acceptance, memory
-        Markov moves after importance sampling: how many, which share was accepted, and how strongly a draw still
+        Markov moves after importance sampling: their number, the share accepted, and how strongly a draw still
         correlates with where its moves began.
     r_hat, divergences
-        Of engines that run chains.
+        For engines that run chains.
     dependence
         Factor on the evidence at each timepoint because the rankings of a run repeat over time; 1 where they do not.
     """
@@ -62,6 +63,24 @@ class Diagnostics:
     divergences: int | None = None
     dependence: tuple[float, ...] | None = None
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Diagnostics:
+        """Diagnostics from the data that ``dataclasses.asdict`` made of them; fields of later versions are ignored.
+
+        :raises ValueError: a field has a value that no posterior writes.
+        """
+        stored: dict[str, Any] = {known.name: data[known.name] for known in fields(cls) if known.name in data}
+        stored |= {name: tuple(value) for name, value in stored.items() if isinstance(value, list)}
+        texts = stored["engine"], stored["route"], *stored.get("problems", ())
+        numbers = *(stored.get(name) for name in _NUMBERS), *(stored.get("dependence") or ())
+        if not (
+            all(isinstance(text, str) for text in texts)
+            and all(isinstance(number, int | float | None) and not isinstance(number, bool) for number in numbers)
+            and isinstance(stored["good"], bool)
+        ):
+            raise ValueError("the diagnostics have values that no posterior writes")
+        return cls(**stored)
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Posterior:
@@ -72,12 +91,12 @@ class Posterior:
     log_ratings
         ``log_ratings[draw, timepoint, algorithm]``: logarithm of the probability of being best.
     joint
-        Whether the draws of different timepoints belong together, as under the temporal priors.  Under a Dirichlet
-        prior timepoints are independent, and nothing can be said about all of them at once.
+        Whether the draws are joint over timepoints, as under the temporal priors.  Under a Dirichlet prior
+        timepoints are independent, and nothing can be said about all of them at once.
     hyperparameters
         Draws of the prior's parameters, by name.
     state
-        What a later ``fit(start=...)`` can begin with; not saved.
+        Starting point for a later ``fit(start=...)``; not saved.
     """
 
     algorithms: tuple[str, ...]
@@ -110,16 +129,16 @@ class Posterior:
         return pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Give every draw as a table in long form; :meth:`summary` tells less in fewer rows.
+        """Table of every draw in long form; :meth:`summary` is shorter.
 
-        Columns: ``draw``, ``timepoint``, ``algorithm``, ``rating`` and ``log_rating``, which tells tiny ratings apart.
+        Columns: ``draw``, ``timepoint``, ``algorithm``, ``rating`` and ``log_rating``, which keeps tiny ratings apart.
         4,000 draws of 7 algorithms at 200 timepoints are 5.6 million rows, or 185 MB.
         """
         axes = {"draw": np.arange(self.draws), "timepoint": self.timepoints, "algorithm": self.algorithms}
         return long_frame(axes, {"rating": self.ratings, "log_rating": self.log_ratings})
 
     def to_arviz(self) -> Any:
-        """Give the draws as ArviZ has them: inference data, or a data tree from ArviZ 1 on (needs the extra ``pymc``).
+        """Draws as ArviZ inference data, or as a data tree from ArviZ 1 on (needs the extra ``pymc``).
 
         The group ``posterior`` has one chain, the variable ``rating`` over ``timepoint`` and ``algorithm``, and one for
         each hyperparameter of the prior.
@@ -135,7 +154,7 @@ class Posterior:
         return arviz.from_dict({"posterior": data}, **about)
 
     def arrays(self) -> dict[str, Any]:
-        """Give what the posterior is made of, as arrays for a file; :meth:`from_arrays` makes it again."""
+        """Arrays for a file, from which :meth:`from_arrays` restores the posterior."""
         about = {
             "format": _FORMAT,
             "algorithms": self.algorithms,
@@ -152,23 +171,17 @@ class Posterior:
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Posterior:
         """Posterior from its :meth:`arrays`.
 
-        :raises SourceError: they were written by another version.
+        :raises SourceError: they have another format than this version reads.
         """
         about = json.loads(str(arrays["about"]))
         if about["format"] != _FORMAT:
             raise SourceError(f"The posterior has the format {short(about['format'])}; this version reads {_FORMAT}.")
         timepoints, log_ratings = (np.asarray(arrays[name], dtype=np.float64) for name in ("timepoints", "log_ratings"))
-        known = {field.name for field in fields(Diagnostics)}
-        diagnostics: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in about["diagnostics"].items()
-            if name in known
-        }
         algorithms: Sequence[str] = about["algorithms"]
         if log_ratings.shape[1:] != (timepoints.size, len(algorithms)) or not log_ratings.size:
             raise ValueError(f"the draws have the shape {log_ratings.shape}")
         as_timepoints(timepoints)
-        # Ratings are probabilities of being best.  Not so are nan, and what overflows.
+        # Ratings are probabilities of being best: not nan, and not more than 1.
         if not (np.isfinite(log_ratings) & (log_ratings < 1e-6)).all() or not np.allclose(
             np.exp(log_ratings).sum(axis=2), 1.0, atol=1e-6
         ):
@@ -179,7 +192,7 @@ class Posterior:
             log_ratings=log_ratings,
             prior=str(about["prior"]),
             joint=bool(about["joint"]),
-            diagnostics=_checked(Diagnostics(**diagnostics)),
+            diagnostics=Diagnostics.from_json(about["diagnostics"]),
             hyperparameters={name: arrays[f"hyperparameter_{name}"] for name in about["hyperparameters"]},
         )
 
@@ -208,16 +221,3 @@ class Posterior:
         ]
         columns = ("algorithm", *(f">at {self.timepoints[place]:,.5g}" for place in places))
         return f"<p>{text(self)}</p>{html_table(columns, rows, 'Rating: mean and 90 % interval')}"
-
-
-def _checked(diagnostics: Diagnostics) -> Diagnostics:
-    """Refuse values of another kind than a posterior writes."""
-    texts = (diagnostics.engine, diagnostics.route, *diagnostics.problems)
-    numbers = [
-        getattr(diagnostics, f.name) for f in fields(Diagnostics) if "float" in str(f.type) or "int" in str(f.type)
-    ]
-    numbers = [n for number in numbers for n in (number if isinstance(number, tuple) else [number]) if n is not None]
-    are_numbers = all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers)  # inf is one
-    if not (are_numbers and all(isinstance(t, str) for t in texts) and isinstance(diagnostics.good, bool)):
-        raise ValueError("the diagnostics are not those of a posterior")
-    return diagnostics

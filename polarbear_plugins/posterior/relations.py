@@ -1,4 +1,4 @@
-"""What a posterior says about pairs of algorithms."""
+"""Relations between pairs of algorithms under a posterior."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class Relations:
 
     @property
     def joint(self) -> bool:
-        """Whether ``p_anytime`` is there."""
+        """Whether there is a ``p_anytime``."""
         return self._p_anytime is not None
 
     def to_pandas(self) -> pd.DataFrame:
-        """Give the probabilities as a table in long form: a row for each timepoint and ordered pair.
+        """Table of the probabilities in long form: a row for each timepoint and ordered pair.
 
         Columns: ``timepoint``, ``algorithm``, ``other``, ``p_better`` (that the algorithm has the higher rating),
         ``p_equivalent``, and ``p_anytime``, which is the same at all timepoints, and ``nan`` without a joint posterior.
@@ -73,7 +73,7 @@ class Relations:
 
     def _repr_html_(self) -> str:
         everywhere = self._p_anytime if self._p_anytime is not None else self.p_better.min(axis=0)
-        where = "all timepoints at once" if self.joint else "each timepoint by itself, the least sure one"
+        where = "all timepoints at once" if self.joint else "the least sure timepoint"
         rows = [
             [name, *("" if i == j else f"{everywhere[i, j]:.3f}" for j in range(len(self.algorithms)))]
             for i, name in enumerate(self.algorithms)
@@ -98,7 +98,7 @@ def compare(posterior: Posterior, epsilon: float = 0.05) -> Relations:
     """
     epsilon = as_number(epsilon, "epsilon", at_least=0, below=0.5)
     draws, timepoints, n = posterior.log_ratings.shape
-    # An algorithm after the other: each is read many times.
+    # Contiguous by algorithm: each is read many times.
     columns = np.ascontiguousarray(posterior.log_ratings.transpose(2, 0, 1))
     width = margin_of(epsilon)
     better = np.zeros((timepoints, n, n))

@@ -1,4 +1,4 @@
-"""What a prior over ratings is."""
+"""Protocols of priors over ratings, and what their hyperpriors share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Numeric: TypeAlias = Any
 
 @runtime_checkable
 class Prior(Protocol):
-    """Any prior: its name, as users ask for it."""
+    """Any prior: it has the name that users ask for."""
 
     @property
     def name(self) -> str:
@@ -31,8 +31,8 @@ class TemporalPrior(Prior, Protocol):
     The utilities are the Helmert transform of the latent functions, one fewer than there are algorithms.  The
     hyperparameters ``phi`` live on the whole real line; positive ones are given by their logarithm.
 
-    The two functions take numpy as their last argument, or a module that behaves like it, so that the engines of
-    PyMC can run them symbolically: use ``xp.exp``, ``xp.sqrt``, ``xp.linalg.cholesky`` and arithmetic on ``phi``.
+    Both methods take numpy as their last argument, or a module that behaves like it, so that the PyMC engines can
+    run them symbolically: use ``xp.exp``, ``xp.sqrt``, ``xp.linalg.cholesky`` and arithmetic on ``phi``.
     """
 
     @property
@@ -42,11 +42,11 @@ class TemporalPrior(Prior, Protocol):
 
     @property
     def start(self) -> FloatArray:
-        """Plausible ``phi``, from which the search starts."""
+        """Plausible ``phi`` to start the search from."""
         ...
 
     def factor(self, phi: Numeric, time: FloatArray, xp: Any = np, /) -> Numeric:
-        """Matrix ``[timepoint, coefficient]`` at the timepoints ``time``, which run from 0 to 1."""
+        """Matrix ``[timepoint, coefficient]`` at the timepoints ``time``, scaled to run from 0 to 1."""
         ...
 
     def log_hyperprior(self, phi: Numeric, xp: Any = np, /) -> Numeric:

@@ -13,14 +13,14 @@ from polarbear_plugins.priors.base import Numeric, check_pair, log_normal
 
 
 class BSpline:
-    """A latent function that is a spline with independent normal coefficients.
+    """Latent functions are splines with independent normal coefficients.
 
     Parameters
     ----------
     basis
-        How many basis functions; half as many as timepoints by default.
+        Number of basis functions; by default half the number of timepoints.
     degree
-        Of the polynomials; 3 is cubic.
+        Degree of the polynomials; 3 is cubic.
     scale
         Location and scale of the LogNormal hyperprior of the standard deviation of the coefficients.
     """

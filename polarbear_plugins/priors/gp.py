@@ -19,7 +19,7 @@ _BASIS_RULES = {"matern32": (4.5, 3.42), "matern52": (4.1, 2.65), "se": (3.2, 1.
 
 
 class _Process:
-    """What all of them share: a kernel, and hyperpriors for its amplitude and lengthscale."""
+    """Shared by all: a kernel, and hyperpriors of its amplitude and lengthscale."""
 
     hyperparameters = ("log_amplitude", "log_lengthscale")
 
@@ -68,7 +68,7 @@ class GaussianProcess(_Process):
     lengthscale
         Shape and rate of the InverseGamma hyperprior of the lengthscale, in units of the whole time.
     jitter
-        Added to the diagonal of the correlation, for the sake of the arithmetic.
+        Added to the diagonal of the correlation, for numerical stability.
     """
 
     name = "gp"
@@ -96,7 +96,7 @@ class SparseGaussianProcess(_Process):
     Parameters
     ----------
     inducing
-        How many inducing points, placed at quantiles of the timepoints.
+        Number of inducing points, placed at quantiles of the timepoints.
     kernel, amplitude, lengthscale, jitter
         As for ``gp``.
     """
@@ -117,7 +117,7 @@ class SparseGaussianProcess(_Process):
         self.jitter = check_positive(jitter, "jitter")
 
     def factor(self, phi: Numeric, time: FloatArray, xp: Any = np, /) -> Numeric:
-        """Covariance with the inducing points times the inverse factor of theirs."""
+        """Covariance with the inducing points, times the inverse of their Cholesky factor."""
         points = np.quantile(time, np.linspace(0, 1, min(self.inducing, time.size)))
         between = self._correlation(np.abs(points[:, None] - points), phi, xp) + self.jitter * np.eye(points.size)
         across = self._correlation(np.abs(points[:, None] - time), phi, xp)
@@ -125,15 +125,15 @@ class SparseGaussianProcess(_Process):
 
 
 class HilbertSpaceGaussianProcess(_Process):
-    """A Gaussian process by the basis functions of the Laplacian on a somewhat larger interval.
+    """A Gaussian process approximated by eigenfunctions of the Laplacian on a somewhat larger interval.
 
     Parameters
     ----------
     basis
-        How many basis functions; by default what the kernel needs for the lengthscales that the hyperprior holds
-        likely (its central 80 %).
+        Number of basis functions; by default what the kernel needs for the central 80 % of the lengthscales under
+        the hyperprior.
     boundary
-        Half-width of the interval in units of half the time; likewise.
+        Half-width of the interval in units of half the time; same default rule.
     kernel, amplitude, lengthscale
         As for ``gp``.
     """
@@ -156,7 +156,7 @@ class HilbertSpaceGaussianProcess(_Process):
             boundary = max(1.2, for_boundary * long / 0.5)
         self.boundary = check_positive(boundary, "boundary")
         if self.boundary <= 1:
-            raise InvalidInputError(f"boundary: must lie outside the time, more than 1, got {self.boundary:g}.")
+            raise InvalidInputError(f"boundary: must be more than 1, outside the time, got {self.boundary:g}.")
         if basis is None:
             basis = math.ceil(for_basis * self.boundary / (short / 0.5))
         self.basis = as_whole_number(basis, "basis", at_least=1)

@@ -11,7 +11,7 @@ from polarbear_plugins.priors.base import Numeric, check_pair, check_positive, l
 
 
 class RandomWalk:
-    """A latent function that starts at random and changes by independent steps.
+    """Latent functions start at random and change by independent steps.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ class RandomWalk:
         Standard deviation of the first value.
     scale
         Location and scale of the LogNormal hyperprior of the standard deviation of the change over the whole time;
-        a step over the share ``d`` of the time has ``sqrt(d)`` of it.
+        that of a step over the share ``d`` of the time is ``sqrt(d)`` times as large.
     """
 
     name = "random-walk"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def infer(state: RaceState, number: int) -> Posterior:
-    """Posterior in the round of that number; depends on the data, the settings and the number alone."""
+    """Posterior in round ``number``; depends only on the data, the settings and the number."""
     settings = state.settings
     if settings.seed is None:
         raise InvalidInputError("infer: the settings need a seed.")
@@ -45,7 +45,7 @@ def infer(state: RaceState, number: int) -> Posterior:
 def analyze(
     table: RankingTable, settings: RaceSettings | None = None, about: Mapping[str, Any] | None = None
 ) -> RaceResult:
-    """Treat existing data as a race that has run: posterior, relations, Pareto set and what is still open.
+    """Result of existing data, treated as a race that has run: posterior, relations, Pareto set, open pairs.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def analyze(
 
 
 def check_inference(settings: RaceSettings) -> None:
-    """Refuse unknown priors, and joint elimination without a joint posterior, before anything has run."""
+    """Refuse an unknown prior or engine, and joint elimination without a joint posterior, before anything runs."""
     prior = make_prior(settings.prior, settings.prior_options)
     if settings.elimination == "joint" and not isinstance(prior, TemporalPrior):
         raise InvalidInputError(

@@ -1,7 +1,7 @@
-"""A race whose runs are started by others, one at a time, and end in any order.
+"""A race whose runs are started elsewhere, one at a time, and end in any order.
 
-The caller hands over everything known, and gets back where the race stands: the same data give the same answer in every
-process.  Nothing is kept but a cache.
+The caller hands over everything known and gets back where the race stands: the same data give the same answer in every
+process.  The only state is a cache.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from polarbear_plugins.racing.state import Order, RaceState, StopReason, start_r
 from polarbear_plugins.rankings.stream import rank_cells
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 
-# For each algorithm and instance the finished runs: the best value at each timepoint, minimised.
+# Finished runs of each algorithm and instance: the best value at each timepoint, minimised.
 Cells = Mapping[tuple[str, str], Sequence[FloatArray]]
 
 
@@ -34,15 +34,15 @@ class Standing:
     Attributes
     ----------
     round
-        Number of the round that is under way.
+        Number of the current round.
     state, posterior
-        After the last round that is over; ``None`` before there is one.
+        After the last finished round; ``None`` before there is one.
     orders
-        Runs of the round under way that are not finished yet; in them ``instance`` is a place in the list of instances.
+        Unfinished runs of the current round; their ``instance`` is a place in the list of instances.
     newcomers
-        How many newcomers the race waits for before it goes on.
+        Number of newcomers that the race waits for before it continues.
     over
-        Why the race is over, if it is.
+        Why the race is over; ``None`` if it is not.
     """
 
     round: int
@@ -53,7 +53,7 @@ class Standing:
     over: StopReason | None = None
 
     def ahead(self, instances: int, newcomers: Sequence[str] = ()) -> Iterator[tuple[str, int]]:
-        """Cells that later rounds will probably ask for: who is not settled, on one instance after another."""
+        """Cells that later rounds will probably ask for: algorithms with open pairs, instance by instance."""
         names = list(newcomers)
         if self.state is not None:
             resolved = self.state.resolved
@@ -69,14 +69,15 @@ class AsynchronousRace:
     settings
         As for :func:`polarbear_plugins.race`; they need a seed.
     room
-        How many algorithms shall be in the race: whenever there are fewer, newcomers are asked for, also when all pairs
-        are settled.  ``None``: the race is over when all pairs are settled.
+        Number of algorithms to keep in the race: whenever there are fewer, newcomers are asked for, also when all
+        pairs are settled.  ``None``: the race is over when all pairs are settled.
 
     Examples
     --------
     >>> race = AsynchronousRace(RaceSettings(seed=1, batch_size=1, batch_min=1), [1.0])
     >>> race.standing({}, ["f1", "f2"], {1: ["a", "b"]}).orders
     (Order(algorithm='a', instance=0, until=1.0), Order(algorithm='b', instance=0, until=1.0))
+    >>> import numpy as np
     >>> race.standing({("b", "f1"): [np.array([3.0])]}, ["f1", "f2"], {1: ["a", "b"]}).orders
     (Order(algorithm='a', instance=0, until=1.0),)
     """
@@ -91,14 +92,14 @@ class AsynchronousRace:
         self._decided: dict[bytes, tuple[RaceState, Posterior]] = {}
 
     def standing(self, cells: Cells, instances: Sequence[str], entrants: Mapping[int, Sequence[str]]) -> Standing:
-        """Tell where the race stands.
+        """Where the race stands.
 
         Parameters
         ----------
         cells
             All finished runs.
         instances
-            Their names, in the order in which the race draws them.
+            Names of the instances, in the order in which the race draws them.
         entrants
             The algorithms that enter at the beginning of each round; the first round needs at least two.
         """
@@ -107,7 +108,7 @@ class AsynchronousRace:
         asked: dict[tuple[str, str], None] = {}
         key = b""
         for number in itertools.count(1):
-            state = self._entered(state, entrants.get(number, ()))
+            state = self._enter_all(state, entrants.get(number, ()))
             if state is None:
                 here = len(entrants.get(1, ()))
                 return Standing(round=1, state=None, posterior=None, newcomers=max((self.room or 2) - here, 2 - here))
@@ -129,7 +130,7 @@ class AsynchronousRace:
             state, posterior = self._decided[key]
         raise AssertionError  # a count has no end
 
-    def _entered(self, state: RaceState | None, names: Sequence[str]) -> RaceState | None:
+    def _enter_all(self, state: RaceState | None, names: Sequence[str]) -> RaceState | None:
         if state is None:
             if len(names) < max(self.room or 2, 2):
                 return None
@@ -140,7 +141,7 @@ class AsynchronousRace:
 
     @staticmethod
     def _catching_up(state: RaceState, orders: Collection[Order]) -> bool:
-        """Tell whether the next runs are those of earlier newcomers, who come first."""
+        """Whether the next runs are those of earlier newcomers, which come first."""
         return bool(orders) and all(order.instance < len(state.table) for order in orders)
 
     def _decide(
@@ -159,7 +160,7 @@ class AsynchronousRace:
 
 
 def _digest(before: bytes, names: Sequence[str], runs: Mapping[tuple[str, str], Sequence[FloatArray]]) -> bytes:
-    """Fingerprint of everything that a round depends on: the rounds before, who entered, and its runs."""
+    """Fingerprint of everything that a round depends on: the rounds before, its entrants and its runs."""
     digest = hashlib.sha256(before)
     digest.update(repr(tuple(names)).encode())
     for cell, values in runs.items():

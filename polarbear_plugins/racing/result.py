@@ -31,7 +31,6 @@ from polarbear_plugins.racing.state import (
     StopReason,
     check_about,
     check_rounds,
-    round_from_json,
 )
 from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.trajectories.trajectory import Trajectory
@@ -44,33 +43,33 @@ _FORMAT = 1
 
 
 class Continues(Protocol):
-    """A race that can go on.  What runs it lies above this room."""
+    """A race that can continue.  It is run by rooms above this one."""
 
     def enter(self, algorithm: Any, **options: Any) -> RaceResult:
-        """Let a newcomer in and race on."""
+        """Result after a newcomer has entered and the race has continued."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class RaceResult:
-    """What a race found.  Made by :func:`polarbear_plugins.race`, :func:`polarbear_plugins.resume` and ``analyze``.
+    """Result of a race.  Made by :func:`polarbear_plugins.race`, :func:`polarbear_plugins.resume` and ``analyze``.
 
     Attributes
     ----------
     state
-        The race after its last round: the rankings, what is settled, who is out.
+        The race after its last round: the rankings, settled pairs, eliminations.
     stopped
-        Why it ended: ``resolved``, ``max_rounds``, ``max_cost``, ``instances`` (no more of them), ``inference`` (no
-        posterior good enough to decide on), ``interrupted``, or ``analyzed`` for existing data.
+        Why it ended: ``resolved``, ``max_rounds``, ``max_cost``, ``instances`` (none left), ``inference`` (no
+        posterior was good enough to decide on), ``interrupted``, or ``analyzed`` for existing data.
     failures
         Runs that failed for good.
     about
         Where it came from: portfolio and suite, or sources; ``version`` of this package and ``versions`` of Python and
-        the packages that were installed when it was made; ``resumed_with``, if it went on with other ones.
+        the packages that were installed when it was made; ``resumed_with``, if it was resumed with other ones.
     identities
-        What it takes to build the instances again, in the order of the table; empty for existing data.
+        What is needed to build the instances again, in the order of the table; empty for existing data.
     continuation
-        What it takes to go on with the race in this process; ``None`` for what was loaded or analyzed.
+        The race, if it can continue in this process; ``None`` if loaded or analyzed.
     """
 
     state: RaceState
@@ -105,22 +104,22 @@ class RaceResult:
 
     @property
     def timepoints(self) -> FloatArray:
-        """The grid."""
+        """The timepoints."""
         return self.state.timepoints
 
     @property
     def pareto_set(self) -> tuple[str, ...]:
-        """Algorithms that are not eliminated: each may be the right one for some preference over time."""
+        """Algorithms that were not eliminated: each may be the right one for some preference over time."""
         return self.state.pareto_set
 
     @property
     def rounds(self) -> tuple[Round, ...]:
-        """One record a round."""
+        """One record for each round."""
         return self.state.rounds
 
     @property
     def eliminations(self) -> tuple[Elimination, ...]:
-        """Who was eliminated, when, by whom, and how surely."""
+        """Eliminated algorithms, with round, rival and probability."""
         return self.state.eliminations
 
     @property
@@ -130,7 +129,7 @@ class RaceResult:
 
     @property
     def open_pairs(self) -> tuple[tuple[str, str, tuple[float, ...]], ...]:
-        """Pairs that are not settled, and the timepoints at which they are not."""
+        """Open pairs, and the timepoints at which they are not settled."""
         names, grid = self.algorithms, self.timepoints
         return tuple(
             (names[i], names[j], tuple(grid[~self.state.resolved[:, i, j]].tolist()))
@@ -139,31 +138,31 @@ class RaceResult:
 
     @property
     def cost(self) -> float:
-        """What was spent, in units of the time axis summed over all runs."""
+        """Cost in units of the time axis, summed over all runs."""
         return self.state.cost
 
     @property
     def full_cost(self) -> float:
-        """What it costs to run every algorithm until the last timepoint on as many instances."""
+        """Cost of running every algorithm until the last timepoint on as many instances."""
         return self.state.full_cost
 
     def forecast(self, simulations: int | None = None, seed: int = 0) -> Forecast:
-        """Forecast how many more instances would likely settle the open pairs, by simulating how the race goes on."""
+        """Forecast of the instances that would likely settle the open pairs, by simulating how the race continues."""
         return forecast(self.state, self.posterior, simulations, seed)
 
     def forecast_if_open(self) -> Forecast | None:
-        """Forecast of a race in which pairs are open; ``None`` if there is nothing to forecast."""
+        """Forecast if pairs are open; ``None`` if there is nothing to forecast."""
         return self.forecast() if self.rounds and not self.resolved else None
 
     def enter(self, algorithm: Any, **options: Any) -> RaceResult:
-        """Let a newcomer in and race on: it catches up on the instances drawn so far first.
+        """Result after a newcomer has entered, caught up on the instances drawn so far, and the race has continued.
 
         Parameters
         ----------
         algorithm
             An Algorithm, or ``{name: run}`` with one function.
         options
-            Like those of :func:`polarbear_plugins.race`: ``workers``, ``executor``, ``run_timeout``, ...
+            As for :func:`polarbear_plugins.race`: ``workers``, ``executor``, ``run_timeout``, ...
         """
         if self.continuation is None:
             raise InvalidInputError(
@@ -173,7 +172,7 @@ class RaceResult:
         return self.continuation.enter(algorithm, **options)
 
     def trajectories(self) -> Iterator[Trajectory]:
-        """Give the runs again, as far as they are known: their best values at the timepoints."""
+        """Yield the runs as far as they are known: their best values at the timepoints."""
         table, grid = self.state.table, self.timepoints
         names = table.instances
         values: FloatArray = table.values
@@ -189,11 +188,11 @@ class RaceResult:
                         times=grid[:watched],
                         best=best[:watched],
                         horizon=float(grid[watched - 1]),
-                        incumbent=True,  # the data may have been such
+                        incumbent=True,  # existing data may have been incumbents
                     )
 
     def summary(self) -> pd.DataFrame:
-        """Tabulate the algorithms: in or out, because of whom, on how many instances, at what cost."""
+        """Table of the algorithms: in or out, by which rival, on how many instances, at what cost."""
         import pandas as pd
 
         out = {elimination.algorithm: elimination for elimination in self.eliminations}
@@ -218,7 +217,7 @@ class RaceResult:
         return frame.astype({"round": "Int64", "probability": "Float64"})
 
     def to_pandas(self, what: ResultTable = "algorithms") -> pd.DataFrame:
-        """Give a part of the result as a table in long form.
+        """Part of the result as a table in long form.
 
         The rankings, the draws and the relations are ``result.state.table.to_pandas()``,
         ``result.posterior.to_pandas()`` and ``result.relations.to_pandas()``.
@@ -235,9 +234,9 @@ class RaceResult:
             ``"eliminations"``
                 ``round``, ``algorithm``, ``by``, ``probability``.
             ``"rivals"``
-                ``round``, ``algorithm``, ``rival``, ``probability``: how likely its strongest rival dominates it.
+                ``round``, ``algorithm``, ``rival``, ``probability`` that this strongest rival dominates it.
             ``"open_pairs"``
-                ``algorithm``, ``other``, ``timepoint``: what is not settled where.
+                ``algorithm``, ``other``, ``timepoint`` at which they are not settled.
             ``"failures"``
                 ``algorithm``, ``instance``, ``reason``.
         """
@@ -248,7 +247,7 @@ class RaceResult:
         return json.dumps(self.to_dict(), allow_nan=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON data of everything but the draws."""
+        """JSON-ready dict of everything but the draws."""
         data: dict[str, Any] = {
             "format": _FORMAT,
             "about": {"version": version("polarbear-plugins"), **self.about},
@@ -274,7 +273,7 @@ class RaceResult:
                 "p_equivalent": relations.p_equivalent.tolist(),
                 "p_anytime": relations.p_anytime.tolist() if relations.joint else None,
             }
-            # The shape of weights that nothing fits is inf, which JSON does not have.
+            # The k-hat of weights without a fit is inf, which JSON does not have.
             data["diagnostics"] = {
                 name: None if isinstance(value, float) and not math.isfinite(value) else value
                 for name, value in asdict(self.posterior.diagnostics).items()
@@ -316,7 +315,7 @@ class RaceResult:
         return read_arrays(path, "a saved result", _result_from_arrays)
 
     def report(self, path: str | Path, **options: Any) -> Path:
-        """Write one HTML file that tells everything found; ``options`` as for ``report.write_report``."""
+        """Write a report of the result, one HTML file; ``options`` as for ``report.write_report``."""
         from polarbear_plugins.report import write_report
 
         return write_report(self, path, **options)
@@ -337,7 +336,7 @@ class RaceResult:
 
 
 def _plain(value: Any) -> Any:
-    """JSON data with lists and dictionaries only, as reading it again would give."""
+    """JSON data with lists and dicts only, as if parsed from JSON text."""
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
@@ -356,9 +355,9 @@ def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
         data["instances"],
         arrays["weights"],
     )
-    rounds = tuple(round_from_json(finished) for finished in data["rounds"])
+    rounds = tuple(map(Round.from_json, data["rounds"]))
     check_rounds(rounds, table.algorithms)
-    if not ((table.weights >= 0) & (table.weights <= 1e100)).all():  # sums of larger ones are no numbers
+    if not ((table.weights >= 0) & (table.weights <= 1e100)).all():  # sums of larger ones overflow
         raise ValueError("weights: expected numbers from 0 to 1e100")
     resolved = np.asarray(arrays["resolved"])
     if resolved.dtype != bool or resolved.shape != (table.timepoints.size, *[len(table.algorithms)] * 2):
@@ -379,7 +378,7 @@ def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
         ),
         stopped=str(data["stopped"]),
         _posterior=Posterior.from_arrays(stored) if stored else None,
-        failures=tuple(Failure(**{key: str(text) for key, text in failure.items()}) for failure in data["failures"]),
+        failures=tuple(map(Failure.from_json, data["failures"])),
         about=data["about"],
         identities=tuple(Identity.from_json(text) for text in data["identities"]),
     )

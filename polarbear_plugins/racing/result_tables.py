@@ -1,4 +1,4 @@
-"""What a result holds, as tables in long form."""
+"""Parts of a result as tables in long form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ResultTable: TypeAlias = Literal["algorithms", "rounds", "eliminations", "rivals
 
 
 def table_of_result(result: RaceResult, what: ResultTable) -> pd.DataFrame:
-    """Give one of the tables that a result holds; see ``RaceResult.to_pandas``."""
+    """One of the tables of a result; see ``RaceResult.to_pandas``."""
     makers: dict[ResultTable, Callable[[RaceResult], pd.DataFrame]] = {
         "algorithms": _algorithms,
         "rounds": _rounds,
@@ -47,7 +47,7 @@ def _rounds(result: RaceResult) -> pd.DataFrame:
             finished.instances,
             finished.cost,
             len(finished.eliminations),
-            # Everyone in the race has a rival, unless alone; newcomers are not counted before they enter.
+            # Each algorithm in the race has a rival, unless it is alone; newcomers count from their entry on.
             max(1, len(finished.rivals) - len(finished.eliminations)),
             len(finished.resolved),
             finished.resolved_share,
@@ -107,14 +107,14 @@ def _failures(result: RaceResult) -> pd.DataFrame:
 
 
 def _frame(rows: Sequence[tuple[object, ...]], **kinds: str) -> pd.DataFrame:
-    """Make a table with the same kinds of columns whether or not it has rows."""
+    """Table whose columns have the same types whether or not it has rows."""
     import pandas as pd
 
     return pd.DataFrame(rows, columns=list(kinds)).astype(kinds)
 
 
 def _names(result: RaceResult, names: list[object]) -> Any:
-    """Algorithms as categories; what is no algorithm, such as the missing rival of one that is in, is missing."""
+    """Algorithms as categories; anything else, such as the rival of an algorithm that is in, is missing."""
     place = {name: number for number, name in enumerate(result.algorithms)}
     codes = [place.get(name, -1) if isinstance(name, str) else -1 for name in names]
     return categories(np.array(codes, dtype=np.intp), result.algorithms)

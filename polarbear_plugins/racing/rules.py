@@ -23,18 +23,18 @@ from polarbear_plugins.racing.state import Elimination, Order, Plan, RaceState, 
 from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
 
-# A posterior that is not good enough decides nothing; after so many in a row more data will not mend it.
+# A posterior that is not good enough decides nothing; after this many in a row more data will not help.
 _POOR_ROUNDS = 5
 Count: TypeAlias = int | NDArray[np.int_]
 
 
 def plan(state: RaceState, available: int | None = None) -> Plan:
-    """Say which algorithm to run on which instance until which timepoint.
+    """Runs of the next round: which algorithm, on which instance, until which timepoint.
 
     Parameters
     ----------
     available
-        How many instances there are in all; ``None`` if there is no end to them.
+        Number of instances in all; ``None`` if unlimited.
     """
     settings, drawn = state.settings, len(state.table)
     if state.resolved.all():
@@ -63,7 +63,7 @@ def plan(state: RaceState, available: int | None = None) -> Plan:
 
 
 def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
-    """Take the runs of a round, in the order of the plan.  New instances get the next places."""
+    """State after the runs of a round, given in the order of the plan.  New instances get the next places."""
     table = state.table
     places = {name: place for place, name in enumerate(table.instances)}
     columns = {name: column for column, name in enumerate(table.algorithms)}
@@ -82,11 +82,11 @@ def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
                 names.append(trajectory.instance)
         column = values[place][:, columns[trajectory.algorithm]]
         if not np.isnan(column[0]):
-            raise InvalidInputError(f"{trajectory!r}: the algorithm has had its run on that instance.")
+            raise InvalidInputError(f"{trajectory!r}: the algorithm already has a run on that instance.")
         column[:] = sample_staircase(trajectory, table.timepoints)
         cost += trajectory.horizon
     if any(place < known for place in values):
-        # A newcomer joins rankings that exist already: they are made anew.
+        # A newcomer joins existing rankings, which are computed again.
         rows = np.concatenate((table.values, *(np.full((1, *table.values.shape[1:]), np.nan) for _ in names)))
         for place, row in values.items():
             rows[place] = row
@@ -97,7 +97,7 @@ def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
 
 
 def decide(state: RaceState, posterior: Posterior) -> RaceState:
-    """Close a round: eliminate who is dominated, settle pairs, choose the size of the next batch."""
+    """State after a round: dominated algorithms eliminated, pairs settled, size of the next batch chosen."""
     settings, number = state.settings, len(state.rounds) + 1
     names, before = state.algorithms, state.pareto_set
     relations = compare(posterior, settings.epsilon)
@@ -108,7 +108,7 @@ def decide(state: RaceState, posterior: Posterior) -> RaceState:
     if posterior.diagnostics.good:
         eliminations = _eliminate(state, probability, number)
         out = np.isin(names, [elimination.algorithm for elimination in eliminations])
-        dominates, equivalent = settled(relations, settings.alpha)
+        dominates, equivalent = settled_pairs(relations, settings.alpha)
         now = dominates | dominates.transpose(0, 2, 1) | equivalent
         if settings.resolution == "crossing":
             now |= crossing(dominates, equivalent)
@@ -137,10 +137,10 @@ def decide(state: RaceState, posterior: Posterior) -> RaceState:
 
 
 def enter(state: RaceState, algorithm: str) -> RaceState:
-    """Let a newcomer in: it catches up on the instances drawn so far before the race goes on."""
+    """State with a newcomer, which catches up on the instances drawn so far before the race continues."""
     name = as_name(algorithm, "name of an algorithm")
     if name in state.algorithms:
-        raise InvalidInputError(f"{name!r} is in the race already.")
+        raise InvalidInputError(f"{name!r} is already in the race.")
     table = state.table
     wider = RankingTable((*table.algorithms, name), table.timepoints)
     if len(table):
@@ -159,7 +159,7 @@ def dominance(relations: Relations, settings: RaceSettings) -> FloatArray:
     return relations.p_anytime if settings.elimination == "joint" else relations.p_better.min(axis=0)
 
 
-def settled(relations: Relations, alpha: float) -> tuple[BoolArray, BoolArray]:
+def settled_pairs(relations: Relations, alpha: float) -> tuple[BoolArray, BoolArray]:
     """``dominates[t, i, j]`` and ``equivalent[t, i, j]`` with probability ``alpha``; dominance takes precedence."""
     dominates: BoolArray = relations.p_better >= alpha
     equivalent = (relations.p_equivalent >= alpha) & ~dominates & ~dominates.transpose(0, 2, 1)
@@ -167,17 +167,17 @@ def settled(relations: Relations, alpha: float) -> tuple[BoolArray, BoolArray]:
 
 
 def crossing(dominates: BoolArray, equivalent: BoolArray) -> BoolArray:
-    """``crosses[i, j]``: neither can dominate the other, since two of the relations (>, <, =) hold, each somewhere."""
+    """``crosses[i, j]``: neither can dominate the other, since two of the relations (>, <, =) hold somewhere."""
     better = dominates.any(axis=0)
     kinds = better.astype(int) + better.T + equivalent.any(axis=0)
     return kinds >= 2
 
 
 def _eliminate(state: RaceState, probability: FloatArray, number: int) -> tuple[Elimination, ...]:
-    """Remove the dominated, those with most dominators first, as long as a dominator is still in the race.
+    """Eliminate dominated algorithms, those with most dominators first, while a dominator is still in the race.
 
-    The order makes a chain fall from its weak end, and no circle of dominances (possible for small alpha only) can
-    empty the race.
+    In this order a chain of dominances is eliminated from its weak end, and a cycle (possible for small alpha only)
+    cannot empty the race.
     """
     names = state.algorithms
     inside = [names.index(name) for name in state.pareto_set]
@@ -203,16 +203,16 @@ def _rivals(names: tuple[str, ...], inside: BoolArray, probability: FloatArray) 
 
 
 def next_batch(batch: Count, open_before: Count, open_after: Count, settings: RaceSettings) -> NDArray[np.int_]:
-    """Twice as many instances if no pair was settled, half as many if more than a fifth were; of many races at once."""
-    batch, settled_pairs = np.asarray(batch), np.subtract(open_before, open_after)
-    fewer = np.where(settled_pairs > 0.2 * np.asarray(open_before), batch // 2, batch)
-    return np.clip(np.where(settled_pairs == 0, 2 * batch, fewer), settings.batch_min, settings.batch_max)
+    """Twice as many instances if no pair was settled, half as many if more than a fifth were; vectorized over races."""
+    batch, newly_settled = np.asarray(batch), np.subtract(open_before, open_after)
+    fewer = np.where(newly_settled > 0.2 * np.asarray(open_before), batch // 2, batch)
+    return np.clip(np.where(newly_settled == 0, 2 * batch, fewer), settings.batch_min, settings.batch_max)
 
 
 def _last_unresolved(state: RaceState) -> dict[str, int]:
-    """For each unresolved algorithm, how far it must run: its last unresolved timepoint (equation 32).
+    """For each algorithm with open pairs, the place of its last unresolved timepoint (equation 32).
 
-    Joint elimination looks at all timepoints at once and needs every run in full.
+    Joint elimination needs all timepoints at once, and so every run in full.
     """
     last = state.timepoints.size - 1
     until = {}
@@ -224,20 +224,20 @@ def _last_unresolved(state: RaceState) -> dict[str, int]:
 
 
 def _catch_up(state: RaceState) -> list[Order]:
-    """Order runs of newcomers on earlier instances, in the order of the instances, a batch for each newcomer."""
+    """Orders for newcomers on earlier instances, in the order of the instances, a batch for each newcomer."""
     orders = [order for name in state.newcomers for order in _missed(state, name)[: state.batch]]
     return sorted(orders, key=lambda order: (order.instance, state.newcomers.index(order.algorithm)))
 
 
 def _first_orders(state: RaceState) -> list[Order]:
-    """Next run of each newcomer that still has some to catch up on."""
+    """Next order of each newcomer that has not caught up yet."""
     return [orders[0] for name in state.newcomers if (orders := _missed(state, name))]
 
 
 def _missed(state: RaceState, name: str) -> list[Order]:
-    """Earlier instances that can still tell something about a newcomer, and how far to run there.
+    """Orders for a newcomer on earlier instances where it can still be compared.
 
-    Past the last timepoint at which a rival that is not settled yet was observed there is nobody to compare with.
+    Each ends at the last timepoint at which a rival with an open pair was observed.
     """
     if not len(state.table):
         return []

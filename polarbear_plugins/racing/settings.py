@@ -15,7 +15,7 @@ from polarbear_plugins.errors import InvalidInputError, reason
 EliminationMode = Literal["pointwise", "joint"]
 ResolutionMode = Literal["strict", "crossing"]
 
-# What a damaged file may ask for must fit into the memory.
+# Upper bounds, so that a damaged file cannot ask for more than fits into memory.
 MOST_INSTANCES = 1_000_000
 _MOST_DRAWS = 1_000_000
 
@@ -41,23 +41,23 @@ class RaceSettings:
     Parameters
     ----------
     alpha
-        How sure a decision must be: the posterior probability of dominance, or of equivalence.
+        Posterior probability of dominance or equivalence that a decision needs.
     epsilon
         Two algorithms are equivalent if each beats the other with a probability within ``epsilon`` of 1/2.
     elimination
-        ``"pointwise"``: out is who is dominated by one and the same rival at each timepoint by itself.  ``"joint"``:
-        at all timepoints at once, which needs a temporal prior.
+        ``"pointwise"``: an algorithm is eliminated once the same rival dominates it at each timepoint by itself.
+        ``"joint"``: at all timepoints at once, which needs a temporal prior.
     resolution
-        ``"strict"``: the race goes on until each pair is settled at each timepoint.  ``"crossing"``: a pair is also
-        settled once it is sure that neither can dominate the other.
+        ``"strict"``: the race continues until each pair is settled at each timepoint.  ``"crossing"``: a pair is
+        also settled once it is sure that neither can dominate the other.
     prior, prior_options, engine, engine_options, draws, dependence
         As for :func:`polarbear_plugins.fit`.
     batch_size, batch_min, batch_max
-        Instances in the first round, and the bounds of what later rounds adapt it to.
+        Instances in the first round, and bounds on the batches of later rounds.
     max_rounds, max_cost
-        Stop after so many rounds; never spend more than so much, in units of the time axis summed over all runs.
+        Largest number of rounds, and largest cost in units of the time axis, summed over all runs.
     seed
-        Where every random choice comes from.  Without one the race draws a seed and keeps it in its result.
+        Seed of all random numbers.  Without one the race draws a seed and keeps it in its result.
 
     Examples
     --------
@@ -85,14 +85,14 @@ class RaceSettings:
     def __post_init__(self) -> None:
         check_fields(self, _CONSTRAINTS)
         if self.batch_min > self.batch_max:
-            raise InvalidInputError(f"batch_min ({self.batch_min}) lies above batch_max ({self.batch_max}).")
+            raise InvalidInputError(f"batch_min ({self.batch_min}) must not exceed batch_max ({self.batch_max}).")
         for name in ("prior_options", "engine_options"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def to_json(self) -> dict[str, Any]:
-        """Give the settings as JSON data, from which :meth:`from_json` makes the same settings.
+        """JSON-ready dict, from which :meth:`from_json` makes the same settings.
 
-        :raises InvalidInputError: the prior or the engine is an object, which no file can hold; give it by name.
+        :raises InvalidInputError: the prior or the engine is an object, which cannot be stored; pass it by name.
         """
         data = {name: getattr(self, name) for name in (field.name for field in fields(self))}
         data |= {name: dict(data[name]) for name in ("prior_options", "engine_options")}
@@ -110,7 +110,7 @@ class RaceSettings:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RaceSettings:
-        """Make settings from the data of :meth:`to_json`."""
+        """Settings from the data of :meth:`to_json`."""
         try:
             return cls(**data)
         except (TypeError, ValueError) as problem:
@@ -118,8 +118,8 @@ class RaceSettings:
 
     def __reduce__(self) -> tuple[Callable[..., RaceSettings], tuple[dict[str, Any]]]:
         data = {name: getattr(self, name) for name in (field.name for field in fields(self))}
-        return _rebuilt, (data | {name: dict(data[name]) for name in ("prior_options", "engine_options")},)
+        return _rebuild, (data | {name: dict(data[name]) for name in ("prior_options", "engine_options")},)
 
 
-def _rebuilt(data: dict[str, Any]) -> RaceSettings:
+def _rebuild(data: dict[str, Any]) -> RaceSettings:
     return RaceSettings(**data)

@@ -1,10 +1,10 @@
-"""What a race is made of: its state between two steps, the record of a round, orders for runs."""
+"""State of a race between two steps, records of its rounds, orders for runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,20 +18,31 @@ from polarbear_plugins.options import flag
 from polarbear_plugins.racing.settings import MOST_INSTANCES, RaceSettings
 from polarbear_plugins.rankings.table import RankingTable
 
-if TYPE_CHECKING:
-    pass
-
 StopReason = Literal["resolved", "max_rounds", "max_cost", "instances", "inference", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
-    """Who was eliminated in which round, by whom, and with what probability the rival dominates."""
+    """An eliminated algorithm, the rival that dominates it, the probability of that dominance, and the round."""
 
     algorithm: str
     by: str
     probability: float
     round: int
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Elimination:
+        """Elimination from the data that ``dataclasses.asdict`` made of it.
+
+        :raises ValueError: a field is unknown or has a value that no race writes.
+        """
+        _check_fields_known(data, cls)
+        return cls(
+            algorithm=as_name(data["algorithm"], "algorithm"),
+            by=as_name(data["by"], "by"),
+            probability=as_number(data["probability"], "probability"),
+            round=as_whole_number(data["round"], "round"),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,19 +52,19 @@ class Round:
     Attributes
     ----------
     batch
-        Instances that the round aimed at.
+        Number of instances that the round aimed at.
     instances, cost
-        How many instances were drawn and how much was spent, up to the end of this round.
+        Number of instances drawn, and cost, up to the end of this round.
     resolved
-        Pairs that were settled in this round, eliminations not counted.
+        Pairs settled in this round, without those settled by an elimination.
     resolved_share
         Share of all pairs that are settled.
     rivals
-        For each algorithm that was in the race: its strongest rival, and the probability that this one dominates it.
+        For each algorithm in the race: its strongest rival, and the probability that the rival dominates it.
     good
         Whether the posterior was good enough to decide on.
     next_batch
-        Instances that the next round aims at.
+        Number of instances that the next round aims at.
     newcomers
         Algorithms that entered late and have not caught up yet.
     """
@@ -70,10 +81,32 @@ class Round:
     next_batch: int
     newcomers: tuple[str, ...] = ()
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Round:
+        """Round from the data that ``dataclasses.asdict`` made of it.
+
+        :raises ValueError: a field is unknown or has a value that no race writes.
+        """
+        _check_fields_known(data, cls)
+        return cls(
+            number=as_whole_number(data["number"], "number", at_least=0),
+            batch=as_whole_number(data["batch"], "batch", at_least=0),
+            instances=as_whole_number(data["instances"], "instances", at_least=0),
+            cost=as_number(data["cost"], "cost"),
+            eliminations=tuple(map(Elimination.from_json, data["eliminations"])),
+            resolved=tuple((str(one), str(other)) for one, other in data["resolved"]),
+            resolved_share=as_number(data["resolved_share"], "resolved_share"),
+            rivals={name: (str(rival), as_number(p, "rivals")) for name, (rival, p) in data["rivals"].items()},
+            good=flag(data["good"], "good"),
+            # The plan of the next round allocates memory for it.
+            next_batch=as_whole_number(data["next_batch"], "next_batch", at_least=0, at_most=MOST_INSTANCES),
+            newcomers=tuple(map(str, data["newcomers"])),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One run: which algorithm, on the instance at which place, until which timepoint."""
+    """One run: the algorithm, the place of the instance, and the timepoint to run until."""
 
     algorithm: str
     instance: int
@@ -89,7 +122,7 @@ class Plan:
 
     @property
     def cost(self) -> float:
-        """What the runs cost in units of the time axis."""
+        """Cost of the runs in units of the time axis."""
         return sum(order.until for order in self.orders)
 
 
@@ -122,7 +155,7 @@ class RaceState:
 
     @property
     def timepoints(self) -> FloatArray:
-        """The grid."""
+        """The timepoints."""
         return self.table.timepoints
 
     @property
@@ -138,18 +171,18 @@ class RaceState:
 
     @property
     def resolved_share(self) -> float:
-        """Share of the pairs that are settled at every timepoint; pairs of eliminated algorithms are."""
+        """Share of the pairs that are settled at every timepoint; those of eliminated algorithms count as settled."""
         pairs = np.triu_indices(len(self.algorithms), 1)
         return float(np.asarray(self.resolved.all(axis=0))[pairs].mean())
 
     @property
     def full_cost(self) -> float:
-        """What it costs to run every algorithm until the last timepoint on as many instances."""
+        """Cost of running every algorithm until the last timepoint on as many instances."""
         return float(len(self.table) * len(self.algorithms) * self.timepoints[-1])
 
 
 def start_race(algorithms: Iterable[str], timepoints: ArrayLike, settings: RaceSettings) -> RaceState:
-    """State in which nothing has run yet."""
+    """State of a race before its first run."""
     table = RankingTable(tuple(algorithms), timepoints)
     n = len(table.algorithms)
     resolved = np.broadcast_to(np.eye(n, dtype=bool), (table.timepoints.size, n, n))
@@ -164,42 +197,27 @@ class Failure:
     instance: str
     reason: str
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Failure:
+        """Failure from the data that ``dataclasses.asdict`` made of it.
 
-def round_from_json(data: Mapping[str, Any]) -> Round:
-    """Round from the data that ``dataclasses.asdict`` made of it; numbers that are none are refused."""
-    whole = {name: as_whole_number(data[name], name, at_least=0) for name in ("number", "batch", "instances")}
-    batch = as_whole_number(data["next_batch"], "next_batch", at_least=0)
-    if batch > MOST_INSTANCES:  # the plan of the next round makes room for it
-        raise InvalidInputError(f"next_batch: expected at most {MOST_INSTANCES:,}, got {short(batch)}.")
-    return Round(
-        **{
-            **data,
-            **whole,
-            "cost": as_number(data["cost"], "cost"),
-            "eliminations": tuple(_elimination(**elimination) for elimination in data["eliminations"]),
-            "resolved": tuple((str(one), str(other)) for one, other in data["resolved"]),
-            "resolved_share": as_number(data["resolved_share"], "resolved_share"),
-            "good": flag(data["good"], "good"),
-            "next_batch": batch,
-            "newcomers": tuple(map(str, data["newcomers"])),
-            "rivals": {name: (str(rival), as_number(p, "rivals")) for name, (rival, p) in data["rivals"].items()},
-        }
-    )
+        :raises ValueError: a field is unknown.
+        """
+        _check_fields_known(data, cls)
+        return cls(str(data["algorithm"]), str(data["instance"]), str(data["reason"]))
 
 
-def _elimination(*, algorithm: str, by: str, probability: float, round: int) -> Elimination:  # noqa: A002 - its name
-    return Elimination(
-        as_name(algorithm, "algorithm"),
-        as_name(by, "by"),
-        as_number(probability, "probability"),
-        as_whole_number(round, "round"),
-    )
+def _check_fields_known(data: Mapping[str, Any], kind: type[Any]) -> None:
+    """Refuse fields that a record of this kind does not have."""
+    unknown = sorted(set(data) - {known.name for known in fields(kind)})
+    if unknown:
+        raise InvalidInputError(f"{kind.__name__}: the field {short(unknown[0])} is unknown.")
 
 
 def check_about(about: object) -> None:
-    """Refuse what does not tell where a race came from.
+    """Refuse a description of the origin of a race that no race writes.
 
-    :raises ValueError: something is of another kind than a race writes.
+    :raises ValueError: a part of it has the wrong type.
     """
     if not isinstance(about, dict):
         raise ValueError(f"about: expected an object, got {short(about)}")
@@ -211,20 +229,21 @@ def check_about(about: object) -> None:
                 raise ValueError(f"about: expected name and options of the {what}, got {short(source)}")
     for what, kind in (("sources", list), ("options", dict)):
         if not isinstance(about.get(what), kind | None):
-            raise ValueError(f"about: expected other {what}, got {short(about[what])}")
+            raise ValueError(f"about: expected {what} as a {kind.__name__}, got {short(about[what])}")
 
 
 def check_rounds(rounds: Sequence[Round], algorithms: Sequence[str]) -> None:
-    """Refuse rounds of other algorithms than these, and such that leave none.
+    """Refuse rounds that name other algorithms than these, or that eliminate all of them.
 
-    :raises ValueError: they do not belong together.
+    :raises ValueError: the rounds and the algorithms do not belong together.
     """
-    out = {elimination.algorithm for finished in rounds for elimination in finished.eliminations}
-    named = {elimination.by for finished in rounds for elimination in finished.eliminations} | out
-    named |= {name for finished in rounds for name, (rival, _) in finished.rivals.items() for name in (name, rival)}
-    named |= {name for finished in rounds for name in finished.newcomers}
+    eliminated = {elimination.algorithm for finished in rounds for elimination in finished.eliminations}
+    named = set(eliminated)
+    for finished in rounds:
+        named |= {elimination.by for elimination in finished.eliminations}
+        named |= {*finished.rivals, *(rival for rival, _ in finished.rivals.values()), *finished.newcomers}
     strangers = sorted(named - set(algorithms))
     if strangers:
-        raise ValueError(f"a round has {short(strangers[0])}, which is none of the algorithms")
-    if out >= set(algorithms):
+        raise ValueError(f"a round names {short(strangers[0])}, which is none of the algorithms")
+    if eliminated >= set(algorithms):
         raise ValueError("every algorithm was eliminated")

@@ -1,4 +1,4 @@
-"""A report: one HTML file that tells what a race or an analysis found, and needs nothing else."""
+"""A report: one self-contained HTML file about the result of a race or an analysis."""
 
 from __future__ import annotations
 

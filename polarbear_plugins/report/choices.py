@@ -1,4 +1,4 @@
-"""Selection in the report: every preference with every risk, computed beforehand for the control in the page."""
+"""Selection in the report: every preference with every risk, precomputed for the control in the page."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ RISKS = {
     "quantile:0.05": "the value that is exceeded with probability 95 %",
 }
 COLUMNS = ("algorithm", ">score", ">value", ">95 % interval", ">P(best)", ">expected regret")
-_BUDGETS = 3  # timepoints between the first and the last that are preferences by themselves
+_BUDGETS = 3  # timepoints between the first and the last that are offered as preferences
 
 
 def preferences_of(result: RaceResult, unit: str = "") -> dict[str, tuple[str, PreferenceLike]]:
-    """Preferences of the control, by the key that stands in links: what each says, and what ``select`` takes."""
+    """Preferences of the control, by their key in links: a description, and what ``select`` takes."""
     grid = result.timepoints
     unit = f" {unit}" if unit else ""
     if grid.size == 1:  # all preferences are the same
@@ -40,18 +40,20 @@ def preferences_of(result: RaceResult, unit: str = "") -> dict[str, tuple[str, P
 
 
 def choices_of(result: RaceResult, unit: str = "") -> dict[str, dict[str, dict[str, Any]]]:
-    """Tell what to show for each preference and risk, as texts: a sentence, and the rows of a table."""
-    wishes = preferences_of(result, unit)
-    preferences = [preference for _, preference in wishes.values()]
-    found = select_each(result.posterior, result.pareto_set, preferences, RISKS)
+    """Texts to show for each preference and risk: a sentence, and the rows of a table."""
+    preferences = preferences_of(result, unit)
+    taken = [preference for _, preference in preferences.values()]
+    found = select_each(result.posterior, result.pareto_set, taken, RISKS)
     return {
-        key: {risk: _texts(choice, says, risk) for risk, choice in zip(RISKS, choices, strict=True)}
-        for (key, (says, _)), choices in zip(wishes.items(), found, strict=True)
+        key: {risk: _describe(choice, says, risk) for risk, choice in zip(RISKS, choices, strict=True)}
+        for (key, (says, _)), choices in zip(preferences.items(), found, strict=True)
     }
 
 
-def selection_section(result: RaceResult, choices: dict[str, dict[str, dict[str, Any]]], unit: str = "") -> Markup:
-    """Make the control, what it shows at first, and a table of all choices, which needs no script."""
+def selection_section(
+    result: RaceResult, choices: dict[str, dict[str, dict[str, Any]]], figures: Markup, unit: str = ""
+) -> Markup:
+    """Control, what it shows at first, ``figures`` of the values, and a table of all choices, which needs no script."""
     preferences = preferences_of(result, unit)
     first = choices["uniform"]["expected"]
     options = "".join(f'<option value="{text(key)}">{text(says)}</option>' for key, (says, _) in preferences.items())
@@ -65,23 +67,22 @@ def selection_section(result: RaceResult, choices: dict[str, dict[str, dict[str,
         ""
         if result.posterior.joint or result.timepoints.size == 1
         else f"<p>The prior {text(result.settings.prior)} treats timepoints as independent: a value over several of "
-        "them then varies as little as that model implies, so the intervals, P(best) and the quantiles are too sure of "
-        "themselves. Means are not affected; a temporal prior such as bspline is the better ground for the rest.</p>"
+        "them then varies as little as that model implies, so the intervals, P(best) and the quantiles are "
+        "overconfident. Means are not affected; for the rest, use a temporal prior such as bspline.</p>"
     )
     return Markup(
         "<p>What to choose depends on what is known about the later budget (preference) and on how much risk is "
-        "welcome. The value of an algorithm is its probability of being the best of those that are left, over time as "
-        "the preference weighs it.</p>"
+        "acceptable. The value of an algorithm is its probability of being the best of those that are left, weighted "
+        "over time by the preference.</p>"
         f'<form id="control" class="control" hidden><label>Preference <select id="preference">{options}</select>'
         f'</label><label>Risk <select id="risk">{risks}</select></label></form>'
         f'<div aria-live="polite"><p class="says" id="choice-says">{text(first["says"])}</p>'
         f'<div class="wide">{table}</div></div>'
-        "<!-- figures of values -->"
-        f'{note}<h3>All choices</h3><div class="wide">{overview}</div>'
+        f'{figures}{note}<h3>All choices</h3><div class="wide">{overview}</div>'
     )
 
 
-def _texts(choice: Choice, preference: str, risk: str) -> dict[str, Any]:
+def _describe(choice: Choice, preference: str, risk: str) -> dict[str, Any]:
     rows = [
         [
             str(name),
@@ -95,6 +96,6 @@ def _texts(choice: Choice, preference: str, risk: str) -> dict[str, Any]:
     ]
     says = (
         f"Choose {choice.algorithm} (preference {preference}; risk {risk}). Expected regret "
-        f"{choice.expected_regret:.3g}: so much value is lost on average against the best choice."
+        f"{choice.expected_regret:.3g}: the value lost on average against the best choice."
     )
     return {"algorithm": choice.algorithm, "says": says, "rows": rows}

@@ -1,4 +1,4 @@
-"""How a result can be had again: a command, or a call in Python."""
+"""How to repeat a result: a command, or a call in Python."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ _RACE_OPTIONS = ("batch_size", "batch_min", "batch_max", "max_rounds", "max_cost
 
 
 def how_to_repeat(result: RaceResult) -> tuple[str, str]:
-    """Say in a sentence how to get the same result again, and give the command or the call for it."""
+    """Sentence that says how to repeat the result, and the command or the call for it."""
     about, settings = result.about, result.settings
     portfolio, suite, sources = (about.get(key) for key in ("portfolio", "suite", "sources"))
     # The command line has no option for these.
-    in_words = not settings.engine_options and settings.dependence == "auto" and not callable(settings.engine)
-    in_words &= isinstance(settings.prior, str)
-    if in_words and portfolio and suite:
-        words = ["race", portfolio["name"], suite["name"], *_grid(result.timepoints)]
+    as_command = not settings.engine_options and settings.dependence == "auto" and not callable(settings.engine)
+    as_command &= isinstance(settings.prior, str)
+    if as_command and portfolio and suite:
+        words = ["race", portfolio["name"], suite["name"], *_grid_options(result.timepoints)]
         for flag, source in (("-P", portfolio), ("-S", suite)):
-            words += [word for option in _texts(json.loads(source["options"])) for word in (flag, option)]
-        return "This command repeats the race:", _command([*words, *_settings(settings, _OPTIONS + _RACE_OPTIONS)])
-    # A single number for --timepoints says how many.
-    if in_words and sources and all(isinstance(source, str) for source in sources) and result.timepoints.size > 1:
+            words += [word for option in _option_texts(json.loads(source["options"])) for word in (flag, option)]
+        return "This command repeats the race:", _command([*words, *_options(settings, _OPTIONS + _RACE_OPTIONS)])
+    # A single number for --timepoints is their count.
+    if as_command and sources and all(isinstance(source, str) for source in sources) and result.timepoints.size > 1:
         table = result.state.table
         words = ["analyze", *sources, "--timepoints", ",".join(map(_number, result.timepoints))]
-        words += [word for option in _texts(about.get("options") or {}) for word in ("-o", option)]
+        words += [word for option in _option_texts(about.get("options") or {}) for word in ("-o", option)]
         if table.repetitions != "weight":
             words += ["--repetitions", table.repetitions]
         if table.tolerance:
             words += ["--tolerance", _number(table.tolerance)]
-        return "This command repeats the analysis:", _command([*words, *_settings(settings, _OPTIONS)])
+        return "This command repeats the analysis:", _command([*words, *_options(settings, _OPTIONS)])
     if "study" in about:
-        says = f"The race was run inside the Optuna study {about['study']!r}. With the study, this call tells it again:"
+        says = f"The race was run inside the Optuna study {about['study']!r}. This call repeats the result:"
         return says, "race_result(study)"
     if result.stopped == "analyzed":
         says = "The data were given in Python. With the same table this call repeats the analysis:"
-        return says, f"analyze(table, {_call(settings)})"
+        return says, f"analyze(table, {_settings_text(settings)})"
     missing = " and ".join(what for what in ("portfolio", "suite") if not about.get(what))
     says = f"The {missing or 'engine'} was given in Python. With the same one this call repeats the race:"
-    named = [_named(about.get(what), what) for what in ("portfolio", "suite")]
-    words = [name for name, _ in named] + [_points(result.timepoints), _call(settings)]
+    named = [_arguments(about.get(what), what) for what in ("portfolio", "suite")]
+    words = [name for name, _ in named] + [_list_text(result.timepoints), _settings_text(settings)]
     return says, f"race({', '.join([*words, *(options for _, options in named if options)])})"
 
 
-def _named(source: Mapping[str, str] | None, what: str) -> tuple[str, str]:
-    """Name and options of a portfolio or a suite as arguments, as far as they are known."""
+def _arguments(source: Mapping[str, str] | None, what: str) -> tuple[str, str]:
+    """Arguments for the name and the options of a portfolio or a suite, as far as they are known."""
     if source is None:
         return what, ""
     options = json.loads(source["options"])
@@ -64,27 +64,27 @@ def _named(source: Mapping[str, str] | None, what: str) -> tuple[str, str]:
 
 
 def _command(words: list[str]) -> str:
-    """Write a command line of which each word reaches the program as it is."""
+    """Command line with all words quoted as the shell needs."""
     return shlex.join(["polarbear", *words])
 
 
-def _texts(options: Mapping[str, Any]) -> list[str]:
+def _option_texts(options: Mapping[str, Any]) -> list[str]:
     return [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in options.items()]
 
 
-def _settings(settings: RaceSettings, names: tuple[str, ...]) -> list[str]:
-    """Options of the command line for everything that is not the default."""
+def _options(settings: RaceSettings, names: tuple[str, ...]) -> list[str]:
+    """Options of the command line for all settings that differ from the default."""
     usual = RaceSettings()
     words = []
     for name in names:
         value = getattr(settings, name)
         if value != getattr(usual, name):
             words += [f"--{name.replace('_', '-')}", _number(value) if isinstance(value, float) else str(value)]
-    return words + [word for option in _texts(settings.prior_options) for word in ("--prior-option", option)]
+    return words + [word for option in _option_texts(settings.prior_options) for word in ("--prior-option", option)]
 
 
-def _grid(grid: FloatArray) -> list[str]:
-    """Options of ``polarbear race`` that make this grid."""
+def _grid_options(grid: FloatArray) -> list[str]:
+    """Options of ``polarbear race`` that give these timepoints."""
     if grid.size > 2 and grid[0] > 0:
         whole = bool((grid == np.rint(grid)).all())
         for name, make in (("log", log_timepoints), ("uniform", uniform_timepoints)):
@@ -97,15 +97,15 @@ def _grid(grid: FloatArray) -> list[str]:
 
 
 def _number(value: float) -> str:
-    """Write a number as short as it can be read back."""
+    """Shortest text from which the number can be read back."""
     return f"{value:.0f}" if value == round(value) and abs(value) < 1e15 else repr(float(value))
 
 
-def _points(grid: FloatArray) -> str:
+def _list_text(grid: FloatArray) -> str:
     return "[" + ", ".join(map(_number, grid)) + "]"
 
 
-def _call(settings: RaceSettings) -> str:
+def _settings_text(settings: RaceSettings) -> str:
     usual = RaceSettings()
     given = []
     for name in (field.name for field in fields(settings)):

@@ -1,4 +1,4 @@
-"""The figures of a report, as SVG that stands in the page."""
+"""The figures of a report, as SVG inside the page."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from polarbear_plugins.plots.style import narrow_figures
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.selection.preferences import PreferenceLike
 
-# No date and no creator; names of parts depend on their contents alone.
+# No date and no creator; ids depend on the content alone, so the same result gives the same page.
 _METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 _LOOK = {"svg.fonttype": "none", "svg.hashsalt": "polarbear", "font.family": "sans-serif"}
-_MOST_NAMES = 40  # a figure of more algorithms tells nothing
+_MOST_NAMES = 40  # a figure of more algorithms is unreadable
 
 
 class Figures:
-    """Draws the figures of a result; where matplotlib is missing each is empty, and a note says how to get them."""
+    """Figures of a result; without matplotlib each is empty, and a note says how to get them."""
 
     def __init__(self, result: RaceResult, unit: str = "") -> None:
         self.colours: Mapping[str, str] = plots.colours(result.algorithms)
@@ -48,7 +48,7 @@ class Figures:
 
     def ratings(self) -> Markup:
         """Ratings over time."""
-        return self._drawn(
+        return self._draw(
             "ratings",
             "The probability of being the best of all on a new instance, over time: posterior means, and bands that "
             "hold the truth with probability 90 %. Eliminated algorithms are grey.",
@@ -56,20 +56,20 @@ class Figures:
         )
 
     def timeline(self) -> Markup:
-        """Who is best when; nothing where one is left, who is."""
+        """Which algorithm is best when; empty if only one is left."""
         if len(self._result.pareto_set) == 1:
             return Markup("")
-        return self._drawn(
+        return self._draw(
             "timeline",
-            "The probability that nobody of those that are left has a higher rating, over time.",
+            "The probability of having the highest rating among the algorithms that are left, over time.",
             lambda: plots.plot_timeline(self._result.posterior, among=self._result.pareto_set, colour=self.colours),
         )
 
     def dominance(self) -> Markup:
-        """How dominance became sure, round by round."""
+        """Probability of being dominated, round by round."""
         if len(self._result.rounds) < 2:
             return Markup("")
-        return self._drawn(
+        return self._draw(
             "dominance",
             "For each algorithm and round the probability that its strongest rival dominates it. A cross is an "
             "elimination, a diamond an algorithm all of whose pairs are settled.",
@@ -78,28 +78,28 @@ class Figures:
 
     def allocation(self) -> Markup:
         """Where the budget went."""
-        return self._drawn(
+        return self._draw(
             "allocation",
             "How many instances each algorithm was run on, up to which time. The race spends where something is open.",
             lambda: plots.plot_allocation(self._result),
         )
 
     def wins(self) -> Markup:
-        """Who beats whom at the end."""
+        """Win probabilities at the last timepoint."""
         last = float(self._result.timepoints[-1])
-        return self._drawn(
+        return self._draw(
             "wins",
-            f"How likely the algorithm of the row beats that of the column at the last timepoint, {last:,.5g}.",
+            f"The probability that the row's algorithm beats the column's at the last timepoint, {last:,.5g}.",
             lambda: plots.plot_wins(self._result.posterior, timepoint=last),
         )
 
     def values(self, preferences: Mapping[str, tuple[str, PreferenceLike]]) -> Markup:
-        """Posterior of the values, a figure for each preference; only the first is shown without the script."""
+        """Posterior of the values, a figure for each preference; without the script only the first is shown."""
         found = ""
         if len(self._result.pareto_set) == 1:  # the value of the only candidate is 1
             return Markup(found)
         for place, (key, (says, preference)) in enumerate(preferences.items()):
-            figure = self._drawn(
+            figure = self._draw(
                 f"values-{place}",
                 f"The posterior of the value of each algorithm that is left; preference {says}.",
                 lambda preference=preference: plots.plot_values(  # type: ignore[misc]
@@ -113,14 +113,14 @@ class Figures:
             found += figure.replace("<figure>", f'<figure data-preference="{text(key)}"{hidden}>')
         return Markup(found)
 
-    def _drawn(self, name: str, says: str, draw: Callable[[], Any]) -> Markup:
-        """Draw a figure; ``says`` is its caption, and what is read to those who cannot see it."""
+    def _draw(self, name: str, says: str, draw: Callable[[], Any]) -> Markup:
+        """Figure with the caption ``says``, which is also its text for screen readers."""
         if self._missing or not self._few:
             return Markup("")
         matplotlib = require("matplotlib", extra="plots", who="A figure")
         file = io.StringIO()
         with matplotlib.rc_context(_LOOK), narrow_figures(), warnings.catch_warnings():
-            # A sign that is not in matplotlib's own font is in one of the reader's.
+            # A glyph missing from matplotlib's font may be in one of the reader's.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             ax = draw()
             if self._unit and "time" in ax.get_xlabel():
@@ -133,15 +133,15 @@ class Figures:
 
 
 def _inline(svg: str, name: str, says: str) -> str:
-    """Make a part of a page from an SVG file: names of its own, as wide as there is room, and a text to be read."""
+    """SVG for use inside a page: ids of its own, as wide as the page allows, and a text for screen readers."""
     body = svg[svg.index("<svg") :]
     opening, _, rest = body.partition(">")
     [box] = re.findall(r'viewBox="([-\d. ]+)"', opening)
 
-    def renamed(tag: re.Match[str]) -> str:
-        """Tell the parts of two figures apart, which may be named alike."""
+    def prefix_ids(tag: re.Match[str]) -> str:
+        """Tag with ids that differ from those of other figures."""
         return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", tag[0])
 
-    rest = re.sub(r"<[^>]+>", renamed, rest)  # tags only: a text may look like anything
+    rest = re.sub(r"<[^>]+>", prefix_ids, rest)  # tags only: a text may look like anything
     width = float(box.split()[2])
     return f'<svg viewBox="{box}" style="--width:{width:.0f}" role="img" aria-label="{text(says)}">{rest.strip()}'

@@ -1,4 +1,4 @@
-"""The page: sections around their texts, and nothing that comes from elsewhere."""
+"""The page: its sections and the HTML around them, self-contained."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from polarbear_plugins.report.style import SCRIPT, STYLE
 from polarbear_plugins.report.words import conclusion
 
 _GENERATOR = '<meta name="generator" content="polarbear-plugins'
-_HEAD = 2000  # characters in which the line above stands
+_HEAD = 2000  # bytes at the start of a report, which contain that line
 
 
 def write_report(
@@ -41,18 +41,18 @@ def write_report(
     Parameters
     ----------
     title
-        What stands above the report; by default what was raced or analyzed.
+        Title of the report; by default what was raced or analyzed.
     unit
-        Of time, such as ``evaluations`` or ``seconds``.
+        Unit of time, such as ``evaluations`` or ``seconds``.
     force
-        Replace a file that is no report, too.
+        Also replace a file that is not a report.
     plugins
-        Whose sections to add; by default those of all that are installed.
+        Plugins whose sections to add; by default all that are installed.
 
     Raises
     ------
     InvalidInputError
-        There is a file of that name which is no report.
+        A file of that name exists and is not a report.
     SourceError
         The file cannot be written.
     """
@@ -64,7 +64,7 @@ def write_report(
 
 
 def check_replaceable(path: Path) -> None:
-    """Refuse to replace a file that is no report."""
+    """Refuse to replace a file that is not a report."""
     try:
         with path.open("rb") as file:
             ours = _GENERATOR.encode() in file.read(_HEAD)
@@ -73,22 +73,22 @@ def check_replaceable(path: Path) -> None:
     except OSError as problem:
         raise SourceError(f"{path}: cannot be written ({problem.strerror or problem}).") from None
     if not ours:
-        raise InvalidInputError(f"{path}: there is a file already, and it is no report. Use another name, or force it.")
+        raise InvalidInputError(f"{path}: the file exists and is not a report. Use another name, or force it.")
 
 
 def render(result: RaceResult, *, title: str | None = None, unit: str = "", plugins: Plugins | None = None) -> str:
-    """Give the report of a result as HTML text; the same result gives the same text."""
+    """HTML text of the report; the same result gives the same text."""
     heading = title_of(result) if title is None else title
-    body: list[tuple[str, str, str]] = []  # name for links, title, HTML
+    body: list[tuple[str, str, str]] = []  # id, title, HTML
     data: dict[str, Any] | None = None
-    # Simulated once: it takes as long as a figure, and two places tell it.
+    # Simulated once: it takes as long as a figure, and is shown twice.
     expected = result.forecast_if_open()
     if result.rounds:
         figures = Figures(result, unit)
         body, data = _findings(result, figures, unit, expected)
-    body.append(("repeat", "Settings, and how to repeat it", sections.repeat(result)))
+    body.append(("repeat", "Settings, and how to repeat this", sections.repeat(result)))
     added = (plugins or installed_plugins()).manager.hook.polarbear_report_sections(result=result)
-    # pluggy asks the plugin that was registered last first; in the page they stand in the order of registration.
+    # pluggy calls the last registered plugin first; the page shows them in the order of registration.
     for place, section in enumerate(_sections(reversed(added))):
         body.append((f"section-{place + 1}", section.title, f'<div class="plugin">{section.html}</div>'))
     script = "" if data is None else SCRIPT
@@ -112,7 +112,7 @@ def render(result: RaceResult, *, title: str | None = None, unit: str = "", plug
 
 
 def title_of(result: RaceResult) -> str:
-    """Say what was raced or analyzed."""
+    """Title that says what was raced or analyzed."""
     about = result.about
     if result.stopped == "analyzed":
         sources = about.get("sources") or []
@@ -129,14 +129,14 @@ def _findings(
     result: RaceResult, figures: Figures, unit: str, expected: Forecast | None
 ) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
     choices = choices_of(result, unit)
-    # A budget by itself is a timepoint of the figures above.
-    named = {key: wish for key, wish in preferences_of(result, unit).items() if isinstance(wish[1], str)}
-    values = figures.values(named)
+    # A single budget is a timepoint of the figures above.
+    preferences = preferences_of(result, unit)
+    named = {key: (says, taken) for key, (says, taken) in preferences.items() if isinstance(taken, str)}
     several = len(result.rounds) > 1
-    selection = selection_section(result, choices, unit).replace("<!-- figures of values -->", values)
+    selection = selection_section(result, choices, figures.values(named), unit)
     body: list[tuple[str, str, str]] = [
-        ("budgets", "Whom to choose for which budget", sections.budgets(result, figures.colours) + figures.timeline()),
-        ("algorithms", "Who is in, and who is out", sections.algorithms(result, figures.colours) + figures.dominance()),
+        ("budgets", "What to choose for which budget", sections.budgets(result, figures.colours) + figures.timeline()),
+        ("algorithms", "Algorithms in and out", sections.algorithms(result, figures.colours) + figures.dominance()),
         ("ratings", "Ratings over time", figures.note() + figures.ratings() + figures.wins()),
         ("selection", "Choose", selection),
         ("open", "What is not settled", sections.open_questions(result, expected)),
@@ -180,7 +180,7 @@ def _sections(answers: Any) -> list[ReportSection]:
 
 
 def _policy(script: str) -> str:
-    """Content-Security-Policy: nothing is loaded, and no script runs but our own, not even one in a section."""
+    """Content-Security-Policy: nothing is loaded, and only our own script runs, not those in sections."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     scripts = f"'sha256-{digest}'" if script else "'none'"
     return (
@@ -190,6 +190,6 @@ def _policy(script: str) -> str:
 
 
 def _json(data: Mapping[str, Any]) -> Markup:
-    """JSON that cannot end the element it stands in."""
+    """JSON that cannot end the element it is in."""
     plain = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return Markup(plain.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

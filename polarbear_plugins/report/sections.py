@@ -1,4 +1,4 @@
-"""The sections of a report that are text and tables."""
+"""Sections of a report that consist of text and tables."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from polarbear_plugins.report.words import Stretch, mean_ratings, reasons, stret
 _MOST_ROWS = 60
 _MEANS = {
     "k_hat": "Pareto shape of the importance weights, the worst one: up to 0.5 is fine, above 0.7 needs moves",
-    "effective_draws": "what the draws are worth in independent ones, the worst over timepoints",
+    "effective_draws": "number of independent draws that the draws are worth, the lowest over timepoints",
     "moves": "Markov moves after importance sampling",
-    "acceptance": "share of the moves that was accepted",
+    "acceptance": "share of the moves that were accepted",
     "memory": "how strongly a draw still correlates with where its moves began",
     "r_hat": "whether chains agree: 1 if they do",
     "divergences": "where a chain could not follow the posterior",
@@ -29,7 +29,7 @@ _MEANS = {
 
 
 def budgets(result: RaceResult, colours: Mapping[str, str]) -> Markup:
-    """Whom to choose for which budget, and how sure that is."""
+    """Which algorithm to choose for which budget, and how sure that is."""
     posterior, grid = result.posterior, result.timepoints
     found = stretches(posterior, result.pareto_set)
     columns = [posterior.algorithms.index(name) for name in result.pareto_set]
@@ -42,7 +42,7 @@ def budgets(result: RaceResult, colours: Mapping[str, str]) -> Markup:
         sure = (top[:, inside] == result.pareto_set.index(stretch.algorithm)).mean(axis=0)
         return [
             spans(grid, (np.arange(grid.size) >= stretch.first) & (np.arange(grid.size) <= stretch.last))[0],
-            _named(stretch.algorithm, colours),
+            _with_swatch(stretch.algorithm, colours),
             _range(rating),
             _range(sure),
         ]
@@ -54,15 +54,15 @@ def budgets(result: RaceResult, colours: Mapping[str, str]) -> Markup:
     return Markup(
         "<p>The highest ratings among those that are left, with a change only where it gains at least 0.01 in rating "
         "on average over time. The rating is the share of new instances on which it would be the best of all, P(best) "
-        f"the probability that nobody has a higher rating; lowest and highest over the timepoints.</p>{_wide(table)}"
+        f"the probability that none has a higher rating; lowest and highest over the timepoints.</p>{_wide(table)}"
     )
 
 
 def algorithms(result: RaceResult, colours: Mapping[str, str]) -> Markup:
-    """Who is in, who was eliminated when, by whom and how surely."""
+    """Which algorithms are in, and which were eliminated, when, by which rival and how surely."""
     why, summary = reasons(result), result.summary()
     several, failed = len(result.rounds) > 1, bool(summary["failed"].any())
-    # Those that are left first, then the eliminated, the last one first.
+    # Those that are left first, then the eliminated ones, the latest first.
     order = [*result.pareto_set, *(out.algorithm for out in reversed(result.eliminations))]
     rows = []
     by_name: dict[str, dict[str, Any]] = summary.to_dict("index")  # type: ignore[assignment]
@@ -70,7 +70,7 @@ def algorithms(result: RaceResult, colours: Mapping[str, str]) -> Markup:
         row = by_name[name]
         out = row["status"] == "out"
         status = (f"out in round {row['round']}" if several else "out") if out else "in"
-        cells = [_named(name, colours), status, why[name], f"{row['instances']:,}", amount(row["cost"])]
+        cells = [_with_swatch(name, colours), status, why[name], f"{row['instances']:,}", amount(row["cost"])]
         rows.append([*cells, *([str(row["failed"])] if failed else [])])
     columns = ("algorithm", "status", "because", ">instances", ">cost", *([">failed runs"] if failed else []))
     rule = (
@@ -86,14 +86,14 @@ def algorithms(result: RaceResult, colours: Mapping[str, str]) -> Markup:
 
 
 def rounds(result: RaceResult) -> Markup:
-    """Tell what happened in which round."""
+    """What happened in each round."""
     rows = [
         [
             finished.number,
             f"{finished.instances:,}",
             amount(finished.cost),
             f"{finished.resolved_share:.0%}",
-            ", ".join(out.algorithm for out in finished.eliminations) or "nobody",
+            ", ".join(out.algorithm for out in finished.eliminations) or "none",
         ]
         for finished in result.rounds
     ]
@@ -101,7 +101,7 @@ def rounds(result: RaceResult) -> Markup:
 
 
 def open_questions(result: RaceResult, expected: Forecast | None) -> Markup:
-    """Tell what is not settled, and what settling it would take."""
+    """Open pairs, and what would likely settle them."""
     if expected is None:
         return Markup("<p>Nothing: every pair is settled.</p>")
     relations, grid, pairs = result.relations, result.timepoints, result.open_pairs
@@ -130,7 +130,7 @@ def open_questions(result: RaceResult, expected: Forecast | None) -> Markup:
 
 
 def repeat(result: RaceResult) -> Markup:
-    """Tell the settings, versions and seed, and how to get the same result again."""
+    """Settings, versions and seed, and how to repeat the result."""
     says, command = how_to_repeat(result)
     settings, about, grid = result.settings, result.about, result.timepoints
     pairs: list[tuple[object, object]] = [
@@ -149,10 +149,10 @@ def repeat(result: RaceResult) -> Markup:
     made_with, later = about.get("versions"), about.get("resumed_with")
     if isinstance(made_with, Mapping):
         pairs.append(("run with", versions_text(made_with)))
-    else:  # by a version that did not note the others
+    else:  # written by a version that did not record the others
         pairs.append(("run with polarbear-plugins", about.get("version") or "not recorded"))
     if isinstance(later, Mapping):
-        pairs.append(("gone on with", versions_text(later)))
+        pairs.append(("resumed with", versions_text(later)))
     here = installed_versions(settings.engine)
     if here != made_with:
         pairs.append(("this page was written with", versions_text(here)))
@@ -206,11 +206,11 @@ def _failures(result: RaceResult) -> str:
     )
 
 
-def _named(name: str, colours: Mapping[str, str]) -> Markup:
+def _with_swatch(name: str, colours: Mapping[str, str]) -> Markup:
     colour = colours.get(name)
     if colour is None:
         return text(name)
-    # A picture behind the name, so that no line breaks between the two.
+    # The swatch is a background image, so that no line breaks between it and the name.
     return Markup(f'<span class="swatch" style="--tone:{text(colour)}">{text(name)}</span>')
 
 

@@ -1,4 +1,4 @@
-"""How a report looks, and the script of its control.  Both stand in the page itself."""
+"""Style of a report, and the script of its control.  Both are part of the page."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ footer { padding-top: 2rem; padding-bottom: 2rem; }
 }
 """
 
-# Shows for the chosen preference and risk what was computed beforehand.  Texts go in as text, never as HTML.  The
-# choice stands in the address, so that it can be linked to: #preference=final&risk=best
+# Shows the precomputed choice for a preference and a risk.  Texts are inserted as text, never as HTML.  The choice is
+# part of the address, so that it can be linked to: #preference=final&risk=best
 SCRIPT = """
 (function () {
   "use strict";

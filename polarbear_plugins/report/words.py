@@ -1,4 +1,4 @@
-"""What a race or an analysis found, in words: the terminal, the notebook and the report say the same."""
+"""The result of a race or an analysis in words, the same in the terminal, the notebook and the report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from polarbear_plugins.racing.result import RaceResult
 
 
-_MOST_STRETCHES = 4  # more of them are no advice
+_MOST_STRETCHES = 4  # more are not useful advice
 _WORTH_A_CHANGE = 0.01  # mean rating over time
 
 _WHY = {
@@ -35,7 +35,7 @@ _WHY = {
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Timepoints from one place of the grid up to another, both included, and whom to choose there."""
+    """Timepoints from one place up to another, both included, and the algorithm to choose there."""
 
     first: int
     last: int
@@ -43,14 +43,14 @@ class Stretch:
 
 
 def conclusion(result: RaceResult, unit: str = "", forecast: Forecast | None = None) -> str:
-    """Say what was found, whom to choose, how it ended and what is still open.
+    """What was found, which algorithm to choose, how the race ended and what is still open.
 
     Parameters
     ----------
     unit
-        Of time, such as ``evaluations``; left out if it is not known.
+        Unit of time, such as ``evaluations``; left out if unknown.
     forecast
-        How many more instances would settle what is open; left out if it is not given.
+        Forecast of the instances that would settle the open pairs; left out if not given.
     """
     if not result.rounds:
         return "Interrupted before the first round was over: nothing is known yet."
@@ -79,22 +79,22 @@ def conclusion(result: RaceResult, unit: str = "", forecast: Forecast | None = N
 
 
 def advice(result: RaceResult, unit: str = "") -> str:
-    """Say whom to choose for which budget, in one sentence."""
+    """One sentence that says which algorithm to choose for which budget."""
     return advice_from(stretches(result.posterior, result.pareto_set), result.timepoints, unit)
 
 
 def advice_from(found: Sequence[Stretch], grid: FloatArray, unit: str = "") -> str:
-    """Put stretches into a sentence.
+    """One sentence about stretches.
 
     >>> grid = np.array([10.0, 100.0, 20_000.0, 50_000.0])
     >>> advice_from([Stretch(0, 2, "CSA"), Stretch(3, 3, "XNES")], grid, "evaluations")
     'Choose CSA up to 20,000 evaluations, XNES beyond.'
     """
     if len(found) == 1:
-        return f"Choose {found[0].algorithm} for any budget: no change to another one would gain much."
+        return f"Choose {found[0].algorithm} for any budget: changing to another one would gain little."
     if len(found) > _MOST_STRETCHES:
         names = list(dict.fromkeys(stretch.algorithm for stretch in found))
-        return f"Who is likely best changes {len(found) - 1} times with the budget, among {', '.join(names)}."
+        return f"The likely best algorithm changes {len(found) - 1} times with the budget, among {', '.join(names)}."
     unit = f" {unit}" if unit else ""
     parts = [f"{stretch.algorithm} up to {grid[stretch.last]:,.5g}{unit}" for stretch in found[:1]]
     parts += [f"{stretch.algorithm} up to {grid[stretch.last]:,.5g}" for stretch in found[1:-1]]
@@ -102,14 +102,14 @@ def advice_from(found: Sequence[Stretch], grid: FloatArray, unit: str = "") -> s
 
 
 def stretches(posterior: Posterior, among: Sequence[str]) -> list[Stretch]:
-    """Whom to choose when: the highest mean ratings among the candidates, with a change only where it pays.
+    """Which algorithm to choose when: the highest mean ratings among the candidates, with a change only where it pays.
 
-    Each change of the choice must gain at least 0.01 in rating on average over all timepoints: what is likely the best
-    by a hair for a while is no reason to change.
+    Each change of the choice must gain at least 0.01 in rating on average over all timepoints: a tiny lead for a while
+    is not a reason to change.
     """
     mean = ratings_among(posterior, among).mean(axis=0) / posterior.timepoints.size
     steps, candidates = mean.shape
-    # The best total up to each timepoint that ends with each candidate, and who was chosen before.
+    # The best total up to each timepoint that ends with each candidate, and the choice before it.
     total, before = mean[0].copy(), np.zeros((steps, candidates), dtype=int)
     for t in range(1, steps):
         best = int(np.argmax(total))
@@ -126,31 +126,31 @@ def stretches(posterior: Posterior, among: Sequence[str]) -> list[Stretch]:
 
 
 def reasons(result: RaceResult) -> dict[str, str]:
-    """Say of each algorithm why it is in or out."""
+    """Why each algorithm is in or out."""
     leader = np.argmax(mean_ratings(result.posterior), axis=1)
     found = {}
     for place, name in enumerate(result.algorithms):
-        where = leads(result.timepoints, leader == place)
-        found[name] = where or "never likely best, but nobody dominates it"
+        where = where_it_leads(result.timepoints, leader == place)
+        found[name] = where or "never likely best, but not dominated"
     for out in result.eliminations:
         found[out.algorithm] = f"{out.by} is better at every timepoint, {probability_text(out.probability)}"
     return found
 
 
 def mean_ratings(posterior: Posterior) -> FloatArray:
-    """``mean[timepoint, algorithm]``: the probability of being best of all, by the mean of the posterior."""
+    """``mean[timepoint, algorithm]``: posterior mean of the probability of being best of all."""
     return posterior.ratings.mean(axis=0)
 
 
 def result_table(result: RaceResult) -> Markup:
-    """Tabulate in HTML who is in, who is out and why."""
+    """HTML table of the algorithms: in or out, and why."""
     why, out = reasons(result), {elimination.algorithm for elimination in result.eliminations}
     rows = [[name, "out" if name in out else "in", why[name]] for name in result.algorithms]
     return html_table(("algorithm", "status", "because"), rows)
 
 
-def leads(grid: FloatArray, ahead: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
-    """Say in words where an algorithm leads."""
+def where_it_leads(grid: FloatArray, ahead: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
+    """Text that says where an algorithm where_it_leads; empty if nowhere."""
     found = spans(grid, ahead)
     more = f" and {len(found) - 3} more spans" if len(found) > 3 else ""
     return f"most likely best at {', '.join(found[:3])}{more}" if found else ""

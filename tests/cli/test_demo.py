@@ -55,7 +55,7 @@ def test_a_foreign_file_stops_the_demo_before_anything_runs(in_a_folder: Path) -
     (in_a_folder / "demo-report.html").write_text("mine")
     result = run()
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "it is no report" in result.stderr
+    assert "is not a report" in result.stderr
     assert (in_a_folder / "demo-report.html").read_text() == "mine"
 
 

@@ -102,7 +102,7 @@ def test_a_foreign_file_is_kept_and_the_error_is_one_line(journal: Path, tmp_pat
     page.write_text("mine")
     result = run("report", str(journal), "-o", str(page))
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "there is a file already, and it is no report" in result.stderr
+    assert "the file exists and is not a report" in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert page.read_text() == "mine"
     succeed("report", str(journal), "-o", str(page), "--force")

@@ -835,7 +835,7 @@ def test_a_newcomer_may_be_a_function_and_run_in_a_worker(algorithms: ModuleType
 
 
 def test_no_algorithm_enters_twice(uninterrupted: RaceResult) -> None:
-    with pytest.raises(InvalidInputError, match="'A' is in the race already"):
+    with pytest.raises(InvalidInputError, match="'A' is already in the race"):
         uninterrupted.enter(newcomer("A", 0.0), workers=0)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from polarbear_plugins import Posterior, RankingTable, compare, fit, hookimpl
 from polarbear_plugins.errors import InferenceWarning, InvalidInputError, UnknownNameError
 from polarbear_plugins.inference import fitting
 from polarbear_plugins.inference.fitting import scaled_time
+from polarbear_plugins.inference.native import independent
 from polarbear_plugins.inference.native.independent import gibbs_sweep
 from polarbear_plugins.inference.task import Draws, Task
 from polarbear_plugins.plackett_luce.likelihood import helmert
@@ -35,8 +37,8 @@ def random_table(instances: int, timepoints: int, n: int, seed: int = 0) -> Rank
     return table_of(np.linspace(0, 1, n) - noise)
 
 
-def fitted(table: RankingTable, prior: str = "dirichlet", **options: Any) -> Posterior:
-    """Fit, and see to it that a posterior that is not good comes with a warning, and only that one."""
+def fit_checked(table: RankingTable, prior: str = "dirichlet", **options: Any) -> Posterior:
+    """Posterior; a poor one must come with exactly one warning, a good one with none."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         posterior = fit(table, prior, **options)
@@ -152,7 +154,7 @@ def test_of_two_algorithms_the_posterior_under_a_scale_is_that_of_numerical_inte
 
 @pytest.mark.parametrize("alpha", [0.01, 0.1, 0.3])
 def test_a_small_alpha_gives_the_exact_posterior_or_a_warning(alpha: float) -> None:
-    posterior = fitted(table_of([[[0.0, 1.0, 2.0]]]), alpha=alpha, seed=1)
+    posterior = fit_checked(table_of([[[0.0, 1.0, 2.0]]]), alpha=alpha, seed=1)
     exact = beta(alpha + 1, 2 * alpha)
     error = abs(posterior.ratings[:, 0, 0].mean() - exact.mean()) / (exact.std() / math.sqrt(posterior.draws))
     assert error < 4 or not posterior.diagnostics.good
@@ -211,7 +213,7 @@ def test_a_truth_drawn_from_the_dirichlet_prior_is_anywhere_among_the_draws() ->
     for simulation in range(200):
         truth = rng.dirichlet(np.ones(3))
         table = table_of(-(np.log(truth) + rng.gumbel(size=(5, 1, 3))))
-        places.append(place_of(truth[0], fitted(table, draws=990, seed=simulation).ratings[:, 0, 0]))
+        places.append(place_of(truth[0], fit_checked(table, draws=990, seed=simulation).ratings[:, 0, 0]))
     counts = np.bincount(np.array(places) // 10, minlength=10)
     assert chisquare(counts).pvalue > 0.001
 
@@ -224,7 +226,7 @@ def test_a_truth_drawn_from_the_bspline_prior_is_anywhere_among_the_draws() -> N
         factor = prior.factor(rng.normal(size=1), np.linspace(0, 1, timepoints))
         utilities = factor @ rng.normal(size=(factor.shape[1], 2)) @ helmert(3).T
         table = table_of(-(utilities + rng.gumbel(size=(8, timepoints, 3))))
-        posterior = fitted(table, "bspline", draws=495, seed=simulation, dependence="none", time_scale="linear")
+        posterior = fit_checked(table, "bspline", draws=495, seed=simulation, dependence="none", time_scale="linear")
         gaps = posterior.log_ratings[..., 0] - posterior.log_ratings[..., 1]
         truth = utilities[:, 0] - utilities[:, 1]
         places.append([place_of(truth[t], gaps[:, t]) for t in (0, 3, 5)])
@@ -254,7 +256,7 @@ DIFFICULT = {
 @pytest.mark.parametrize("case", DIFFICULT)
 def test_difficult_data_give_ratings_that_make_sense(prior: str, case: str) -> None:
     values = DIFFICULT[case][:, :2] if prior == "hierarchical-dirichlet" else DIFFICULT[case]
-    posterior = fitted(table_of(values), prior, draws=1000, seed=1)
+    posterior = fit_checked(table_of(values), prior, draws=1000, seed=1)
     assert posterior.ratings.shape == (1000, *values.shape[1:])
     means = posterior.ratings.mean(axis=0)
     if case in ("one never wins", "all rankings identical"):
@@ -266,7 +268,7 @@ def test_difficult_data_give_ratings_that_make_sense(prior: str, case: str) -> N
 
 
 def test_a_hundred_algorithms_can_be_rated() -> None:
-    posterior = fitted(random_table(20, 1, 100), draws=1000, seed=1)
+    posterior = fit_checked(random_table(20, 1, 100), draws=1000, seed=1)
     assert posterior.diagnostics.good
     means = posterior.ratings.mean(axis=0)[0]
     assert np.corrcoef(means, np.linspace(0, 1, 100))[0, 1] < -0.3
@@ -277,14 +279,14 @@ def test_big_ties_among_twenty_algorithms_can_be_rated(prior: str) -> None:
     values = random_table(8, 2, 20).values.copy()
     values[:4, :, :10] = -50.0  # the first half ties at the top
     values[4:6, :, 8:] = 50.0  # most tie at the end
-    posterior = fitted(table_of(values), prior, draws=1000, seed=1)
+    posterior = fit_checked(table_of(values), prior, draws=1000, seed=1)
     means = posterior.ratings.mean(axis=0)
     assert (means[:, :8].min(axis=1) > means[:, 10:].max(axis=1)).all()
 
 
 @pytest.mark.parametrize("prior", ["dirichlet", "random-walk"])
 def test_many_algorithms_that_always_tie_are_equal(prior: str) -> None:
-    posterior = fitted(table_of(np.zeros((3, 1, 14))), prior, draws=1000, seed=1)
+    posterior = fit_checked(table_of(np.zeros((3, 1, 14))), prior, draws=1000, seed=1)
     np.testing.assert_allclose(posterior.ratings.mean(axis=0), 1 / 14, atol=0.02)
 
 
@@ -298,10 +300,10 @@ def test_many_algorithms_that_always_tie_are_equal(prior: str) -> None:
         (10, 14, "random-walk"),
     ],
 )
-def test_timepoints_at_which_nobody_was_observed_are_known_from_the_prior(instances: int, n: int, prior: str) -> None:
+def test_timepoints_without_observations_are_known_from_the_prior(instances: int, n: int, prior: str) -> None:
     values = random_table(instances, 3, n).values.copy()
     values[:, :2] = np.nan
-    posterior = fitted(table_of(values), prior, draws=1000, seed=1)
+    posterior = fit_checked(table_of(values), prior, draws=1000, seed=1)
     spread = posterior.log_ratings.std(axis=0).mean(axis=1)
     assert spread[0] > spread[2]
 
@@ -338,7 +340,9 @@ def test_an_algorithm_without_data_leaves_the_comparison_of_the_others_alone() -
 
 @pytest.mark.parametrize("prior", PRIORS)
 def test_another_win_never_lowers_the_rating(prior: str) -> None:
-    means = [fitted(wins_table([wins], 6), prior, draws=1000, seed=1).ratings[:, 0, 0].mean() for wins in (0, 2, 3, 6)]
+    means = [
+        fit_checked(wins_table([wins], 6), prior, draws=1000, seed=1).ratings[:, 0, 0].mean() for wins in (0, 2, 3, 6)
+    ]
     assert (np.diff(means) > 0).all()
 
 
@@ -355,7 +359,7 @@ def test_a_better_place_on_one_instance_never_lowers_the_rating(prior: str) -> N
 @pytest.mark.parametrize("prior", PRIORS)
 def test_the_same_seed_gives_the_same_draws_and_another_seed_others(prior: str) -> None:
     table = random_table(8, 2, 3)
-    one, same, other = (fitted(table, prior, draws=500, seed=seed) for seed in (1, 1, 2))
+    one, same, other = (fit_checked(table, prior, draws=500, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.log_ratings, same.log_ratings)
     for name, draws in one.hyperparameters.items():
         np.testing.assert_array_equal(draws, same.hyperparameters[name])
@@ -373,7 +377,7 @@ def test_the_global_random_numbers_are_neither_used_nor_changed(prior: str) -> N
     for state in (1, 2):
         np.random.seed(state)
         before = np.random.get_state()
-        draws.append(fitted(table, prior, draws=500, seed=7).log_ratings)
+        draws.append(fit_checked(table, prior, draws=500, seed=7).log_ratings)
         after = np.random.get_state()
         assert before[0] == after[0]
         assert before[2:] == after[2:]
@@ -423,7 +427,7 @@ def test_a_fit_does_not_change_the_table() -> None:
 @pytest.mark.parametrize("prior", PRIORS)
 def test_a_posterior_says_what_it_was_made_from(prior: str) -> None:
     table = random_table(5, 2, 3)
-    posterior = fitted(table, prior, draws=500, seed=1)
+    posterior = fit_checked(table, prior, draws=500, seed=1)
     assert (posterior.algorithms, posterior.prior, posterior.draws) == (table.algorithms, prior, 500)
     np.testing.assert_array_equal(posterior.timepoints, table.timepoints)
     assert posterior.joint == (prior in TEMPORAL)
@@ -532,7 +536,7 @@ def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_prior_of_ones_own_can_be_used() -> None:
-    posterior = fitted(random_table(10, 4, 3), Sloped(), seed=1)  # type: ignore[arg-type]
+    posterior = fit_checked(random_table(10, 4, 3), Sloped(), seed=1)  # type: ignore[arg-type]
     assert (posterior.prior, posterior.joint, posterior.diagnostics.good) == ("sloped", True, True)
     assert list(posterior.hyperparameters) == ["log_slope"]
     gaps = posterior.log_ratings - posterior.log_ratings.mean(axis=-1, keepdims=True)
@@ -542,8 +546,8 @@ def test_a_prior_of_ones_own_can_be_used() -> None:
 def test_a_prior_without_hyperparameters_pools_all_timepoints_into_one() -> None:
     table = random_table(10, 4, 3)
     pooled = table_of(table.values.reshape(40, 1, 3))
-    one = fitted(table, Constant(), seed=1, dependence="none")  # type: ignore[arg-type]
-    other = fitted(pooled, Constant(), seed=2)  # type: ignore[arg-type]
+    one = fit_checked(table, Constant(), seed=1, dependence="none")  # type: ignore[arg-type]
+    other = fit_checked(pooled, Constant(), seed=2)  # type: ignore[arg-type]
     np.testing.assert_allclose(one.ratings, one.ratings[:, :1].repeat(4, axis=1))
     error = standard_error(one)[:1] + standard_error(other)
     assert (np.abs(one.ratings.mean(axis=0)[:1] - other.ratings.mean(axis=0)) < 4 * error).all()
@@ -559,8 +563,8 @@ def test_a_prior_object_is_used_as_it_is() -> None:
 @pytest.mark.usefixtures("plugin")
 def test_the_priors_of_plugins_are_found_by_name_and_take_options() -> None:
     table = random_table(5, 2, 3)
-    one = fitted(table, "constant", draws=500, seed=1, scale=0.5)
-    other = fitted(table, Constant(0.5), draws=500, seed=1)  # type: ignore[arg-type]
+    one = fit_checked(table, "constant", draws=500, seed=1, scale=0.5)
+    other = fit_checked(table, Constant(0.5), draws=500, seed=1)  # type: ignore[arg-type]
     np.testing.assert_array_equal(one.log_ratings, other.log_ratings)
     with pytest.raises(InvalidInputError, match=r"prior 'constant' has no option 'width'\. It takes scale"):
         fit(table, "constant", width=2)
@@ -568,7 +572,7 @@ def test_the_priors_of_plugins_are_found_by_name_and_take_options() -> None:
 
 @pytest.mark.usefixtures("plugin")
 def test_the_maker_of_a_prior_may_take_any_options() -> None:
-    assert fitted(random_table(5, 2, 3), "loose", draws=500, seed=1, scale=0.5).prior == "constant"
+    assert fit_checked(random_table(5, 2, 3), "loose", draws=500, seed=1, scale=0.5).prior == "constant"
 
 
 @pytest.mark.usefixtures("plugin")
@@ -646,7 +650,7 @@ def test_a_prior_that_the_native_engine_cannot_handle_is_refused() -> None:
     class Named:
         name = "only a name"
 
-    with pytest.raises(InvalidInputError, match="The native engine does not know priors such as"):
+    with pytest.raises(InvalidInputError, match="The native engine does not support the prior"):
         fit(random_table(3, 1, 2), Named())
 
 
@@ -656,3 +660,21 @@ def test_gibbs_sweeps_of_nearly_vanishing_ratings_stay_numbers() -> None:
     for _ in range(5):
         draws = gibbs_sweep(statistics, draws, rng)
         assert np.isfinite(draws).all()
+
+
+def test_timepoints_take_no_more_threads_than_cores_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    class Recorded(ThreadPoolExecutor):
+        def __init__(self, threads: int) -> None:
+            asked.append(threads)
+            super().__init__(threads)
+
+    table = random_table(4, 100, 3)
+    alone = fit(table, draws=100, seed=1)
+    monkeypatch.setattr(independent, "ThreadPoolExecutor", Recorded)
+    monkeypatch.setattr(independent, "_WORTH_THREADS", 0)
+    monkeypatch.setattr("os.cpu_count", lambda: 64)  # of the machine, as seen from within a container
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 3}, raising=False)
+    np.testing.assert_array_equal(fit(table, draws=100, seed=1).log_ratings, alone.log_ratings)
+    assert asked == [2]

@@ -6,7 +6,12 @@ from arviz_stats.base import array_stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polarbear_plugins.inference.native.importance import antithetic_normals, resample, smooth_weights, systematic
+from polarbear_plugins.inference.native.importance import (
+    antithetic_normals,
+    resample,
+    smooth_weights,
+    systematic_resample,
+)
 
 
 def test_larger_log_weights_give_larger_weights() -> None:
@@ -90,7 +95,7 @@ probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=30).filter(lambda
 @given(probabilities, st.integers(1, 200), st.integers(0, 1000))
 def test_systematic_choices_come_as_often_as_expected_up_to_one(weights: list[float], count: int, seed: int) -> None:
     share = np.array(weights) / sum(weights)
-    chosen = systematic(share, count, np.random.default_rng(seed))
+    chosen = systematic_resample(share, count, np.random.default_rng(seed))
     assert len(chosen) == count
     assert (np.diff(chosen) >= 0).all()
     assert (np.abs(np.bincount(chosen, minlength=share.size) - count * share) < 1 + 1e-9).all()
@@ -111,7 +116,7 @@ def test_resampling_gives_a_random_order() -> None:
 
 def test_systematic_choices_are_unbiased() -> None:
     share, rng = np.array([0.05, 0.3, 0.65]), np.random.default_rng(8)
-    chosen = np.concatenate([systematic(share, 3, rng) for _ in range(4000)])
+    chosen = np.concatenate([systematic_resample(share, 3, rng) for _ in range(4000)])
     np.testing.assert_allclose(np.bincount(chosen) / chosen.size, share, atol=0.02)
 
 

@@ -373,7 +373,7 @@ def test_a_prior_that_pytensor_cannot_run_is_told_why() -> None:
         def factor(self, phi: Any, time: np.ndarray, xp: Any = np, /) -> Any:
             return xp.convolve(phi, time)[:, None]
 
-    with pytest.raises(AttributeError, match=r"uses numpy\.convolve, and PyTensor.* has nothing of that name"):
+    with pytest.raises(AttributeError, match=r"uses numpy\.convolve, and PyTensor.* has no function of that name"):
         build_model(small_task(Convolving()))
 
 

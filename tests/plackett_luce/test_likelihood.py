@@ -229,7 +229,7 @@ def test_the_timepoints_together_are_the_sum_of_the_timepoints(ranks: RankArray)
 
 def test_many_timepoints_with_different_sets_are_still_the_sum_of_the_timepoints() -> None:
     ranks = random_ranks(40, 12, 8, levels=1_000_000, absent=0.3)
-    ranks[:, [2, 3, 7]] = 0  # nobody is there
+    ranks[:, [2, 3, 7]] = 0  # absent
     whole = statistics_of(ranks, np.ones(len(ranks)))
     x = np.random.default_rng(5).normal(size=ranks.shape[1:])
     expected = [sum(averaged(ranking, x[t]) for ranking in ranks[:, t].tolist() if any(ranking)) for t in range(12)]
@@ -415,7 +415,7 @@ def test_the_remainder_of_very_many_sets_is_what_an_expansion_leaves(scale: floa
     remainder = Remainder(likelihood, x, gradient, information)
     curved = np.einsum("tij,ztj->zti", information, step)
     value = likelihood.value(x + step) - likelihood.value(x) - np.einsum("zti,zti->z", step, gradient - 0.5 * curved)
-    # Long steps are far from the mode, where nobody asks for the third digit; how sums round depends on the machine.
+    # Long steps are far from the mode, where the third digit does not matter; how sums round depends on the machine.
     np.testing.assert_allclose(remainder.value(step), value, rtol=3e-6, atol=0.01 * max(1, min(scale, 2)))
     np.testing.assert_allclose(remainder.value(step[:9]), value[:9], rtol=3e-6, atol=1e-4 + 0.01 * min(scale, 2))
     slope = likelihood.gradient(x + step) - gradient + curved

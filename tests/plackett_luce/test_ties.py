@@ -362,8 +362,8 @@ def test_thousands_of_rows_take_little_memory(k: int) -> None:
     ("block", "rest", "message"),
     [
         ([], [0], "at least one algorithm, got none"),
-        ([0, 1, 0], [], "no place may be given twice, got 0 2 times"),
-        ([0, 1], [2, 1], "no place may be given twice, got 1 2 times"),
+        ([0, 1, 0], [], "each place may occur once, got 0 2 times"),
+        ([0, 1], [2, 1], "each place may occur once, got 1 2 times"),
         ([0, 4], [1], "from 0 to 3, got 0 to 4"),
         ([0, 1], [-1], "from 0 to 3, got -1 to 1"),
         ([0.0, 1.0], [], "which are whole numbers"),

@@ -17,7 +17,7 @@ NAMES = ["RANDOMSEARCH", "PSO", "G3PCX", "MOS", "BIPOP-CMA-ES", "IPOP-CMA-ES", "
 NAMES += ["iAMALGAM", "a_very_long_name_without_any_end_$x^2$", "NELDER-DOERR"]
 
 
-def drawn(seed: int, criteria: int) -> PartialOrder:
+def random_order(seed: int, criteria: int) -> PartialOrder:
     values = np.random.default_rng(seed).normal(size=(11, criteria))
     return from_criteria(pd.DataFrame(values, index=NAMES))
 
@@ -25,7 +25,7 @@ def drawn(seed: int, criteria: int) -> PartialOrder:
 @given(st.integers(0, 10**6), st.integers(1, 4))
 @settings(max_examples=40)
 def test_boxes_of_a_layer_keep_their_distance_and_better_stands_above(seed: int, criteria: int) -> None:
-    order = drawn(seed, criteria)
+    order = random_order(seed, criteria)
     widths = [10.0 + 7 * place for place in range(11)]
     layout = lay_out(order, widths, gap=4)
     for i, j in itertools.permutations(range(11), 2):
@@ -40,7 +40,7 @@ def test_boxes_of_a_layer_keep_their_distance_and_better_stands_above(seed: int,
 @given(st.integers(0, 10**6), st.integers(1, 4))
 @settings(max_examples=40)
 def test_a_line_for_each_cover_passes_beside_the_boxes_of_other_layers(seed: int, criteria: int) -> None:
-    order = drawn(seed, criteria)
+    order = random_order(seed, criteria)
     widths = [10.0 + 7 * place for place in range(11)]
     layout = lay_out(order, widths, gap=4)
     assert {(NAMES[i], NAMES[j]) for i, j in layout.lines} == set(order.covers())
@@ -57,7 +57,7 @@ def test_names_do_not_overlap_in_new_or_given_axes(seed: int, inches: int | None
     figure_module = pytest.importorskip("matplotlib.figure")
     agg = pytest.importorskip("matplotlib.backends.backend_agg")
     given_axes = None if inches is None else figure_module.Figure(figsize=(inches, inches)).subplots()
-    ax = plot_hasse_diagram(drawn(seed, 3), ax=given_axes, title="f1")
+    ax = plot_hasse_diagram(random_order(seed, 3), ax=given_axes, title="f1")
     assert given_axes in (None, ax)
     renderer = agg.FigureCanvasAgg(ax.figure).get_renderer()
     ax.figure.draw(renderer)
@@ -71,12 +71,12 @@ def test_names_do_not_overlap_in_new_or_given_axes(seed: int, inches: int | None
 
 def test_highlighted_edges_stand_out() -> None:
     pytest.importorskip("matplotlib")
-    order = drawn(0, 2)
+    order = random_order(0, 2)
     ax = plot_hasse_diagram(order, highlight=order.covers()[:2])
     assert sorted(line.get_linewidth() for line in ax.lines)[-3:] == [1.0, 2.6, 2.6]
 
 
 def test_several_orders_are_saved_beside_each_other(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    path = save_hasse_diagrams([drawn(0, 2), drawn(1, 3)], tmp_path / "two.png", titles=["one", "two"])
+    path = save_hasse_diagrams([random_order(0, 2), random_order(1, 3)], tmp_path / "two.png", titles=["one", "two"])
     assert path.read_bytes().startswith(b"\x89PNG")

@@ -97,8 +97,8 @@ def every_figure(result: RaceResult, bootstrap: Bootstrap) -> dict[str, Draw]:
     }
 
 
-def drawn(ax: Any) -> Any:
-    """Draw the figure as if for a file; gives what measures texts."""
+def render(ax: Any) -> Any:
+    """Canvas with the figure drawn on it, which can measure texts."""
     agg = pytest.importorskip("matplotlib.backends.backend_agg")
     canvas = agg.FigureCanvasAgg(ax.figure)
     canvas.draw()
@@ -107,7 +107,7 @@ def drawn(ax: Any) -> Any:
 
 def inked(ax: Any) -> float:
     """Share of the pixels inside the axes that are not white."""
-    pixels = np.asarray(drawn(ax).buffer_rgba())
+    pixels = np.asarray(render(ax).buffer_rgba())
     box = ax.get_window_extent()
     height = pixels.shape[0]
     inside = pixels[height - int(box.y1) + 4 : height - int(box.y0) - 4, int(box.x0) + 4 : int(box.x1) - 4, :3]
@@ -132,7 +132,7 @@ def texts(ax: Any) -> list[Any]:
 
 
 def overlaps(ax: Any) -> list[tuple[str, str]]:
-    renderer = drawn(ax).get_renderer()
+    renderer = render(ax).get_renderer()
     boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in texts(ax)]
     return [
         (one, other)
@@ -157,7 +157,7 @@ def test_ten_algorithms_at_200_timepoints_are_drawn_with_labels_apart(
     is_whole(ax)
     legend = ax.get_legend()
     if legend is not None:
-        assert not legend.get_window_extent(drawn(ax).get_renderer()).overlaps(ax.get_window_extent())
+        assert not legend.get_window_extent(render(ax).get_renderer()).overlaps(ax.get_window_extent())
 
 
 @pytest.mark.parametrize("figure", ["ratings", "dominance", "values", "allocation", "wins", "timeline"])
@@ -171,7 +171,7 @@ def test_narrow_figures_are_whole_with_labels_apart_and_the_legend_below(
     assert ax.figure.get_figwidth() <= 4.8
     is_whole(ax)
     assert ax.get_legend() is None
-    renderer = drawn(ax).get_renderer()
+    renderer = render(ax).get_renderer()
     for legend in ax.figure.legends:
         assert legend.get_window_extent(renderer).y1 < ax.get_window_extent().y0
     assert len(ax.figure.legends) == (figure in ("ratings", "dominance", "timeline"))
@@ -180,7 +180,7 @@ def test_narrow_figures_are_whole_with_labels_apart_and_the_legend_below(
 
 def is_whole(ax: Any) -> None:
     """Check that no text is cut at the edge of the figure."""
-    canvas = drawn(ax)
+    canvas = render(ax)
     for text in texts(ax):
         box = text.get_window_extent(canvas.get_renderer())
         assert box.x0 >= -1
@@ -193,7 +193,7 @@ def is_whole(ax: Any) -> None:
 def test_names_are_shown_as_they_are(figure: str, result: RaceResult, bootstrap: Bootstrap) -> None:
     pytest.importorskip("matplotlib")
     ax = every_figure(result, bootstrap)[figure]()
-    drawn(ax)
+    render(ax)
     shown = texts(ax)
     named = [text for text in shown if "$x" in text.get_text()]
     assert named
@@ -356,10 +356,10 @@ def test_dominance_ends_in_crosses_and_diamonds(raced: RaceResult) -> None:
 
 def test_the_scale_opens_up_above_nine_tenths() -> None:
     p = np.array([0.0, 0.3, 0.9, 0.99, 0.999, 0.9999])
-    height = rounds._opened(p)
+    height = rounds._to_height(p)
     assert np.allclose(np.diff(height)[-3:], height[3] - height[2])
     assert height[3] - height[2] > 3 * (height[1] - height[0]) * 0.09 / 0.3
-    assert np.allclose(rounds._closed(height), p)
+    assert np.allclose(rounds._to_probability(height), p)
 
 
 def a_round(number: int, inside: str, out: str = "", settled: str = "") -> Round:
@@ -391,7 +391,7 @@ def test_the_numbers_of_wins_fit_into_small_axes(inches: float, result: RaceResu
     figure_module = pytest.importorskip("matplotlib.figure")
     short = replace(result.posterior, algorithms=tuple("ABCDEFGHIJ"))
     ax = plot_wins(short, ax=figure_module.Figure(figsize=(inches, inches), layout="constrained").subplots())
-    renderer = drawn(ax).get_renderer()
+    renderer = render(ax).get_renderer()
     boxes = [text.get_window_extent(renderer) for text in ax.texts]
     assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
     assert len(boxes) == (90 if inches > 2 else 0)
@@ -504,7 +504,7 @@ def test_bad_input_is_refused(result: RaceResult) -> None:
         (lambda: plot_ratings(posterior, algorithms=[]), "at least one"),
         (lambda: plot_ratings(posterior, eliminated="CSA"), "expected names"),
         (lambda: plot_ratings(posterior, level=1.0), "level"),
-        (lambda: plot_ratings(posterior, colour={**colours(NAMES), "CSA": "no colour"}), "is no colour"),
+        (lambda: plot_ratings(posterior, colour={**colours(NAMES), "CSA": "no colour"}), "is not a colour"),
         (lambda: plot_ratings(posterior, colour="red"), "expected a colour for each"),
         (lambda: plot_values(posterior, preference="never"), "preference"),
         (lambda: plot_timeline(posterior, among=["nobody"]), "among"),

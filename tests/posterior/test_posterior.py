@@ -5,6 +5,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,26 @@ def test_a_file_written_by_a_version_with_further_diagnostics_can_be_read(saved:
     about["diagnostics"]["invented_later"] = 7
     np.savez(saved, **content | {"about": np.array(json.dumps(about))})
     assert Posterior.load(saved).diagnostics == DIAGNOSTICS
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"k_hat": "x"},
+        {"moves": True},
+        {"r_hat": [1.0]},
+        {"divergences": "none"},
+        {"good": 1},
+        {"engine": None},
+        {"problems": [3]},
+        {"dependence": 0.5},
+        {"dependence": [0.5, "x"]},
+    ],
+)
+def test_diagnostics_that_no_posterior_writes_are_refused(wrong: dict[str, object]) -> None:
+    assert Diagnostics.from_json(asdict(DIAGNOSTICS)) == DIAGNOSTICS
+    with pytest.raises((ValueError, TypeError)):
+        Diagnostics.from_json({**asdict(DIAGNOSTICS), **wrong})
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see the test below

@@ -13,7 +13,7 @@ from polarbear_plugins.errors import InvalidInputError
 
 
 def from_differences(*differences: float) -> Posterior:
-    """Two algorithms at one timepoint, the first ahead of the second by so much in each draw."""
+    """Two algorithms at one timepoint, the first ahead of the second by these amounts in each draw."""
     return posterior_of_logs(np.array([[[difference, 0.0]] for difference in differences]))
 
 

@@ -203,7 +203,7 @@ def test_the_hyperprior_is_that_of_the_textbook_on_the_log_scale(
         (GaussianProcess, {"jitter": 0.0}, "jitter: must be positive"),
         (SparseGaussianProcess, {"inducing": 0}, "inducing must be a whole number of at least 1"),
         (SparseGaussianProcess, {"inducing": 2.5}, "inducing must be a whole number"),
-        (HilbertSpaceGaussianProcess, {"boundary": 1.0}, "boundary: must lie outside the time"),
+        (HilbertSpaceGaussianProcess, {"boundary": 1.0}, "boundary: must be more than 1, outside the time"),
         (HilbertSpaceGaussianProcess, {"basis": 0}, "basis must be a whole number of at least 1"),
         (HilbertSpaceGaussianProcess, {"kernel": "rbf"}, "matern32, matern52, se, got 'rbf'"),
         (RandomWalk, {"first": 0.0}, "first: must be positive"),

@@ -14,19 +14,20 @@ from hypothesis import strategies as st
 from polarbear_plugins import PolarBearError, RaceResult, RaceSettings, race
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, draw_log_ratings, synthetic_portfolio
 from polarbear_plugins.racing.analysis import analyze
-from polarbear_plugins.racing.forecast import _correlation, _variance, forecast
+from polarbear_plugins.racing.forecast import forecast
 from polarbear_plugins.racing.rules import next_batch
+from polarbear_plugins.racing.simulation import _correlation, _variance
 
 SETTINGS = RaceSettings(alpha=0.95, epsilon=0.1, draws=1000, seed=1)
 
 
-def started(**options: object) -> RaceResult:
+def race_two_rounds(**options: object) -> RaceResult:
     settings = replace(SETTINGS, max_rounds=2, **options)  # type: ignore[arg-type]
     return race(synthetic_portfolio(4, 5, 0), SyntheticSuite(), range(1, 6), settings, workers=0)
 
 
 def test_the_same_seed_gives_the_same_forecast() -> None:
-    result = started()
+    result = race_two_rounds()
     assert not result.resolved
     one, same, other = (result.forecast(50, seed) for seed in (0, 0, 1))
     assert np.array_equal(one.instances, same.instances)
@@ -89,7 +90,7 @@ def test_every_kind_of_race_has_a_forecast() -> None:
         {"prior": "bspline", "elimination": "joint", "resolution": "crossing"},
         {"alpha": 1.0},
     ):
-        result = started(**options)
+        result = race_two_rounds(**options)
         found = result.forecast(20)
         assert not result.resolved
         assert (found.instances > 0).all()
@@ -98,7 +99,7 @@ def test_every_kind_of_race_has_a_forecast() -> None:
 
 def test_strict_resolution_needs_more_than_crossing_and_a_surer_decision_more_than_a_less_sure_one() -> None:
     def median(**options: object) -> float:
-        result = started()
+        result = race_two_rounds()
         state = replace(result.state, settings=replace(result.settings, **options))  # type: ignore[arg-type]
         return float(np.median(forecast(state, result.posterior).instances))
 
@@ -177,7 +178,7 @@ def test_batches_of_many_races_are_those_of_each(batch: int, before: int, settle
 
 
 def test_bad_input_is_refused() -> None:
-    result = started()
+    result = race_two_rounds()
     with pytest.raises(PolarBearError, match="simulations must be a whole number of at least 1"):
         result.forecast(0)
     with pytest.raises(PolarBearError, match="seed must be a whole number of at least 0"):

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.racing import forecast as forecast_module
 from polarbear_plugins.racing.analysis import infer
 from polarbear_plugins.racing.forecast import forecast
-from polarbear_plugins.racing.state import Failure
+from polarbear_plugins.racing.state import Elimination, Failure, Round, check_rounds
 from polarbear_plugins.report.words import conclusion
 
 SETTINGS = RaceSettings(seed=1, draws=1000)
@@ -206,10 +206,68 @@ def test_wording_a_conclusion_simulates_nothing(monkeypatch: pytest.MonkeyPatch)
     assert not result.resolved
     expected = str(result.forecast(20))
     with monkeypatch.context() as patched:
-        patched.setattr(forecast_module, "_Simulations", None)
+        patched.setattr(forecast_module, "Simulations", None)
         assert "not settled" in conclusion(result)
         assert "would likely settle" not in conclusion(result)
     assert f"; {expected} would likely settle it" in conclusion(result, forecast=result.forecast(20))
+
+
+ROUND = Round(
+    number=3,
+    batch=8,
+    instances=24,
+    cost=240.0,
+    eliminations=(Elimination("c", "a", 0.997, 3),),
+    resolved=(("a", "b"),),
+    resolved_share=1.0,
+    rivals={"a": ("b", 0.2), "c": ("a", 0.997)},
+    good=True,
+    next_batch=16,
+    newcomers=("d",),
+)
+
+
+def test_a_round_survives_json() -> None:
+    assert Round.from_json(json.loads(json.dumps(asdict(ROUND)))) == ROUND
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"number": -1}, "number"),
+        ({"instances": 2.5}, "instances"),
+        ({"cost": "much"}, "cost"),
+        ({"good": 3}, "good"),
+        ({"next_batch": 10**9}, r"next_batch.*1,000,000"),
+        ({"rivals": {"a": ["b", None]}}, "rivals"),
+        ({"invented": 1}, "Round: the field 'invented' is unknown"),
+        ({"eliminations": [{**asdict(ROUND.eliminations[0]), "algorithm": ""}]}, "algorithm"),
+        ({"eliminations": [{**asdict(ROUND.eliminations[0]), "why": ""}]}, "Elimination: the field 'why' is unknown"),
+    ],
+)
+def test_a_round_that_no_race_writes_is_refused(change: dict[str, object], says: str) -> None:
+    with pytest.raises(InvalidInputError, match=says):
+        Round.from_json({**asdict(ROUND), **change})
+
+
+def test_a_round_without_one_of_its_fields_is_refused() -> None:
+    data = asdict(ROUND)
+    del data["newcomers"]
+    with pytest.raises(KeyError, match="newcomers"):
+        Round.from_json(data)
+
+
+@pytest.mark.parametrize("where", ["by", "rivals", "rival", "newcomers"])
+def test_rounds_of_other_algorithms_are_refused(where: str) -> None:
+    check_rounds([ROUND], "abcd")
+    strange = {
+        "by": replace(ROUND, eliminations=(Elimination("c", "stranger", 0.997, 3),)),
+        "rivals": replace(ROUND, rivals={"stranger": ("b", 0.2)}),
+        "rival": replace(ROUND, rivals={"a": ("stranger", 0.2)}),
+        "newcomers": replace(ROUND, newcomers=("stranger",)),
+    }[where]
+    with pytest.raises(ValueError, match="'stranger', which is none of the algorithms"):
+        check_rounds([strange], "abcd")
 
 
 def test_a_result_gives_its_tables(raced: RaceResult) -> None:

@@ -348,7 +348,7 @@ def test_a_run_that_the_race_does_not_expect_is_refused() -> None:
     race = advance(state(2, 1))
     with pytest.raises(InvalidInputError, match="no such algorithm"):
         observe(race, [Trajectory(algorithm="z", instance="new", times=[1], best=[0.0])])
-    with pytest.raises(InvalidInputError, match="has had its run"):
+    with pytest.raises(InvalidInputError, match="already has a run"):
         observe(race, [Trajectory(algorithm="a", instance="i0", times=[1], best=[0.0])])
 
 

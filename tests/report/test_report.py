@@ -103,7 +103,7 @@ def test_the_conclusion_stands_first_and_says_whom_to_choose_until_when() -> Non
     page = Page(without_plugins(result, unit="evaluations"))
     says = "Choose CSA up to 100 evaluations, XNES beyond. Every pair is settled."
     assert "2 of 3 algorithms may be right for some budget: CSA, XNES. " + says in page.text
-    assert page.text.index(says) < page.text.index("Whom to choose for which budget")
+    assert page.text.index(says) < page.text.index("What to choose for which budget")
     assert "CSA is better at every timepoint, P > 0.9995" in page.text or "XNES is better at every" in page.text
 
 
@@ -296,7 +296,7 @@ def test_a_section_of_another_kind_is_refused(raced: RaceResult) -> None:
     class Wrong:
         @hookimpl
         def polarbear_report_sections(self) -> list[str]:
-            """Give no sections."""
+            """No sections."""
             return ["<p>text</p>"]
 
     plugins = Plugins()
@@ -309,7 +309,7 @@ def test_a_section_of_another_kind_is_refused(raced: RaceResult) -> None:
 def test_a_file_that_is_no_report_is_not_replaced_unless_forced(raced: RaceResult, tmp_path: Path) -> None:
     path = tmp_path / "mine.html"
     path.write_text("<html>my own work</html>")
-    with pytest.raises(InvalidInputError, match="there is a file already, and it is no report"):
+    with pytest.raises(InvalidInputError, match="the file exists and is not a report"):
         raced.report(path, plugins=Plugins())
     assert "my own work" in path.read_text()
     raced.report(path, plugins=Plugins(), force=True)
@@ -330,7 +330,7 @@ def test_the_advice_needs_no_unit_and_gives_up_on_many_changes() -> None:
     three = [Stretch(0, 1, "a"), Stretch(2, 3, "b"), Stretch(4, 5, "a")]
     assert advice_from(three, grid, "seconds") == "Choose a up to 2 seconds, b up to 4, a beyond."
     many = [Stretch(place, place, "ab"[place % 2]) for place in range(6)]
-    assert advice_from(many, grid) == "Who is likely best changes 5 times with the budget, among a, b."
+    assert advice_from(many, grid) == "The likely best algorithm changes 5 times with the budget, among a, b."
 
 
 def test_a_change_is_advised_only_where_it_pays() -> None:
@@ -470,7 +470,7 @@ def test_a_script_in_a_section_does_not_run(tmp_path: Path) -> None:
     class Section:
         @hookimpl
         def polarbear_report_sections(self) -> list[ReportSection]:
-            """Give a section with a script."""
+            """A section with a script."""
             return [ReportSection("Mine", "<script>document.title = 'taken over'</script>")]
 
     plugins = Plugins()

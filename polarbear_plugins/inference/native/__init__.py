@@ -1,1 +1,1 @@
-"""The native engine: Laplace approximations, corrected by importance sampling and moves."""
+"""The native engine: Laplace approximations, corrected by importance sampling and Markov moves."""

@@ -18,7 +18,7 @@ from polarbear_plugins.priors import Dirichlet, HierarchicalDirichlet, TemporalP
 
 def native(task: Task, *, min_moves: int = 0) -> Draws:
     """Compute a posterior by Laplace expansion, importance sampling and, where needed, Markov moves."""
-    # One thread for each small product: more would wait for each other, and round differently.
+    # One BLAS thread: the products are small, and several threads would be slower and round differently.
     with threadpool_limits(1, user_api="blas"):
         if isinstance(task.prior, Dirichlet):
             return _dirichlet(task, task.prior)
@@ -26,7 +26,7 @@ def native(task: Task, *, min_moves: int = 0) -> Draws:
             return _hierarchical(task, task.prior)
         if isinstance(task.prior, TemporalPrior):
             return sample_temporal(task, min_moves=min_moves)
-    raise InvalidInputError(f"The native engine does not know priors such as {task.prior!r}.")
+    raise InvalidInputError(f"The native engine does not support the prior {task.prior!r}.")
 
 
 def _dirichlet(task: Task, prior: Dirichlet) -> Draws:

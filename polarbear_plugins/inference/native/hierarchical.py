@@ -1,7 +1,7 @@
 """The native engine for the hierarchical Dirichlet prior: a grid over its one hyperparameter.
 
 Given kappa, timepoints are independent, and the derivative of the log-evidence of kappa is an expectation over their
-draws.  Integrated over a grid it gives the posterior of kappa, without any evidence to be computed.
+draws.  Integrated over a grid it gives the posterior of kappa, without computing any evidence.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scipy.interpolate import CubicSpline
 from scipy.special import digamma, logsumexp
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.inference.native.importance import systematic
+from polarbear_plugins.inference.native.importance import systematic_resample
 from polarbear_plugins.inference.native.independent import Timepoint, sample_timepoints
 from polarbear_plugins.plackett_luce.subsets import Statistics
 
@@ -25,7 +25,7 @@ _SMALLEST_ALPHA, _LARGEST_ALPHA = 0.01, 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Hierarchical:
-    """Draws of ``utilities[draw, timepoint, algorithm]`` and ``log_kappa[draw]``; all timepoints that were sampled."""
+    """Draws of ``utilities[draw, timepoint, algorithm]`` and ``log_kappa[draw]``; the timepoints sampled."""
 
     utilities: FloatArray
     log_kappa: FloatArray
@@ -34,7 +34,7 @@ class Hierarchical:
 
 
 class _Density:
-    """The slope of the log-density of ``log kappa``, by sampling the timepoints given kappa."""
+    """Slope of the log-density of ``log kappa``, by sampling the timepoints given kappa."""
 
     def __init__(self, statistics: Statistics, rate: float, seed: np.random.SeedSequence) -> None:
         self.statistics, self.rate, self.seed = statistics, rate, seed
@@ -49,7 +49,7 @@ class _Density:
         return done
 
     def slope(self, log_kappa: float, done: list[Timepoint]) -> float:
-        """Estimate the derivative at a point from draws given it."""
+        """Derivative at ``log_kappa``, estimated from draws given it."""
         kappa, n = math.exp(log_kappa), self.statistics.algorithms
         utilities = np.stack([timepoint.utilities for timepoint in done])
         utilities -= utilities.max(axis=-1, keepdims=True)
@@ -58,7 +58,7 @@ class _Density:
         return float(kappa * (logs + normaliser - self.rate) + 1)
 
     def search(self, log_kappa: float) -> float:
-        """Estimate the derivative roughly."""
+        """Rough estimate of the derivative, from few draws."""
         return self.slope(log_kappa, self.sample(log_kappa, _SEARCH_DRAWS))
 
 
@@ -73,7 +73,7 @@ def sample_hierarchical(statistics: Statistics, rate: float, draws: int, seed: n
     values = _integrate(places, np.array([nodes[here][0] for here in places]))
     probabilities = np.exp(values - logsumexp(values))
     rng = np.random.default_rng(seed.spawn(1)[0])
-    counts = np.bincount(systematic(probabilities, draws, rng), minlength=places.size)
+    counts = np.bincount(systematic_resample(probabilities, draws, rng), minlength=places.size)
     utilities = np.empty((draws, statistics.timepoints, statistics.algorithms))
     log_kappa = np.empty(draws)
     sampled: list[Timepoint] = []
@@ -84,7 +84,7 @@ def sample_hierarchical(statistics: Statistics, rate: float, draws: int, seed: n
         done = nodes[node][1] if count <= _NODE_DRAWS else density.sample(node, int(count))
         rows = slice(start, start + count)
         utilities[rows] = np.stack([timepoint.utilities[:count] for timepoint in done], axis=1)
-        log_kappa[rows] = node + width * (rng.random(count) - 0.5)  # anywhere in the cell of its node
+        log_kappa[rows] = node + width * (rng.random(count) - 0.5)  # uniform in the cell of its node
         sampled += done
         start += count
     order = rng.permutation(draws)
@@ -121,7 +121,7 @@ def _integrate(places: FloatArray, slopes: FloatArray) -> FloatArray:
 
 
 def _mode(density: _Density, low: float, high: float) -> tuple[float, dict[float, float]]:
-    """Where the slope changes its sign, and all slopes looked at."""
+    """Where the slope changes its sign, and all slopes computed on the way."""
     here = min(max(math.log(density.statistics.algorithms), low), high)
     slopes = {here: density.search(here)}
     reach = 0.5
@@ -143,7 +143,7 @@ def _mode(density: _Density, low: float, high: float) -> tuple[float, dict[float
 
 
 def _width(mode: float, slopes: dict[float, float]) -> float:
-    """Choose the distance of the nodes: a bit less than the standard deviation around the mode."""
+    """Distance of the nodes: a little less than the standard deviation around the mode."""
     near = sorted(slopes, key=lambda here: abs(here - mode))[:4]
     if len(near) < 2:
         return 0.6

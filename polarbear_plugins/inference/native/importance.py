@@ -21,8 +21,8 @@ def smooth_weights(log_weights: FloatArray) -> tuple[FloatArray, float, float]:
     largest = largest[np.argsort(weights[largest])]
     cutoff, tail = weights[largest[0]], largest[1:]
     k_hat = 0.0
-    if weights[tail[-1]] - cutoff > 1e-10:  # weights that are all but equal have no tail to fit
-        with np.errstate(all="ignore"):  # a tail that cannot be fitted has the shape inf
+    if weights[tail[-1]] - cutoff > 1e-10:  # nearly equal weights have no tail to fit
+        with np.errstate(all="ignore"):  # a tail that cannot be fitted gets the shape inf
             k_hat, scale = _fit_pareto(weights[tail] - cutoff)
         if math.isfinite(k_hat):
             above = np.log1p((np.arange(size) + 0.5) / -size)
@@ -33,9 +33,9 @@ def smooth_weights(log_weights: FloatArray) -> tuple[FloatArray, float, float]:
 
 
 def _fit_pareto(excess: FloatArray) -> tuple[float, float]:
-    """Shape and scale of a generalised Pareto distribution (Zhang and Stephens 2009), given its sorted values.
+    """Shape and scale of a generalised Pareto distribution (Zhang and Stephens 2009) fitted to sorted values.
 
-    The shape is drawn a little towards 0.5; it is infinite where there is no fit.
+    The shape is shrunk a little towards 0.5; it is infinite if the fit fails.
     """
     size = excess.size
     count = 30 + int(math.sqrt(size))
@@ -51,21 +51,21 @@ def _fit_pareto(excess: FloatArray) -> tuple[float, float]:
     return (size * shape + 5) / (size + 10), scale
 
 
-def systematic(probabilities: FloatArray, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """``count`` indices in increasing order, each as often as its probability says, up to one."""
+def systematic_resample(probabilities: FloatArray, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """``count`` indices in increasing order, each within one of its expected number (systematic resampling)."""
     edges = np.cumsum(probabilities)
     times = np.ceil(edges * (count / edges[-1]) - rng.random()).astype(np.intp)
-    times[np.searchsorted(edges, edges[-1]) :] = count  # whatever the rounding, the last one that is possible
+    times[np.searchsorted(edges, edges[-1]) :] = count  # whatever the rounding, the last possible index
     times[1:] -= times[:-1].copy()
     return np.repeat(np.arange(times.size), times)
 
 
 def resample(weights: FloatArray, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """``count`` indices in random order, each as often as its weight says, up to one."""
-    return rng.permutation(systematic(weights, count, rng))
+    """``count`` indices in random order, each within one of its expected number."""
+    return rng.permutation(systematic_resample(weights, count, rng))
 
 
 def antithetic_normals(count: int, dimension: int, rng: np.random.Generator) -> FloatArray:
-    """Draw standard normal points, each with its mirror image: what is odd around the mode cancels exactly."""
+    """Standard normal points, each with its mirror image: odd functions around the mode cancel exactly."""
     half = rng.standard_normal((-(-count // 2), dimension))
     return np.concatenate([half, -half])[:count]

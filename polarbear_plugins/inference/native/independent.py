@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,22 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.environment import available_cores
 from polarbear_plugins.inference.native.importance import antithetic_normals, resample, smooth_weights
-from polarbear_plugins.inference.native.laplace import LaplaceTarget, enough, forgotten, hmc_move, memory
+from polarbear_plugins.inference.native.laplace import LaplaceTarget, has_mixed, hmc_move, memory, weights_suffice
 from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
 from polarbear_plugins.plackett_luce.subsets import Statistics
 
 _T_DEGREES = 7.0
-# A coordinate whose algorithm was chosen less often than this has a long lower tail.
+# The rating of an algorithm that was chosen less often than this has a long lower tail.
 _FEW_WINS = 4.0
 _MAX_HMC_MOVES = 20
 _MAX_GIBBS_SWEEPS = 200
-_MOST_SWEPT = 1 << 13  # sets; a sweep has an arrival for each of them and each draw
+_MOST_SWEPT = 1 << 13  # sets; a sweep draws an arrival for each set and draw
 _MOST_GROUPS = 8
-_WORTH_THREADS = 1 << 18  # draws times sets; with fewer, threads would mostly wait for the interpreter
+_WORTH_THREADS = 1 << 18  # draws times sets; with fewer, threads would mostly wait for the GIL
 _PART = 16  # timepoints that one thread works on at a time
-_LOWEST_LOG = -650.0  # below, exp vanishes
-_MOST_ARRIVALS = 1e290  # sums of these are still numbers
+_LOWEST_LOG = -650.0  # below, exp underflows
+_MOST_ARRIVALS = 1e290  # sums of these do not overflow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +46,15 @@ class Timepoint:
 
     @property
     def good(self) -> bool:
-        """Whether the weights were good, or the moves forgot where they began."""
+        """Whether the weights were good, or the moves no longer depend on where they began."""
         draws = len(self.utilities)
-        return enough(self.k_hat, self.effective, draws) or forgotten(self.memory, draws)
+        return weights_suffice(self.k_hat, self.effective, draws) or has_mixed(self.memory, draws)
 
 
 def sample_timepoints(
     statistics: Statistics, draws: int, seeds: Sequence[np.random.SeedSequence], starts: FloatArray | None = None
 ) -> list[Timepoint]:
-    """Sample every timepoint of statistics that include their prior; each has random numbers of its own."""
+    """Draws at every timepoint, each with its own random numbers; ``statistics`` include the prior."""
 
     def work(part: NDArray[np.intp]) -> list[Timepoint]:
         targets = expand(statistics.at(part[0], part[-1] + 1), None if starts is None else starts[part])
@@ -63,39 +63,39 @@ def sample_timepoints(
             for t, target in zip(part.tolist(), targets, strict=True)
         ]
 
-    # Modes are found for many timepoints at once, with the same result for any number of threads.
+    # Modes are found for parts of fixed size, so the result does not depend on the number of threads.
     parts = np.array_split(np.arange(statistics.timepoints), -(-statistics.timepoints // _PART))
     size = draws * max(counts.size for _, counts in statistics.sets)
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, len(parts)) if size > _WORTH_THREADS else 1) as threads:
+    with ThreadPoolExecutor(min(available_cores(), len(parts)) if size > _WORTH_THREADS else 1) as threads:
         return list(itertools.chain.from_iterable(threads.map(work, parts)))
 
 
 def _sample(statistics: Statistics, target: LaplaceTarget, draws: int, rng: np.random.Generator) -> Timepoint:
-    """Sample around the mode by importance, and move on from there where that does not suffice.
+    """Importance sampling around the mode, followed by Markov moves where that does not suffice.
 
-    The proposal is normal, or has the tails of a t distribution where an algorithm hardly ever won.
+    The proposal is normal, or a t distribution where an algorithm hardly ever won.
     """
     heavy = bool(statistics.wins.min() < _FEW_WINS)
     z, weights, k_hat, effective = _propose(target, draws, heavy, rng)
     done: dict[str, Any] = {"mode": target.mode[0], "k_hat": k_hat, "effective": effective}
     z = z[resample(weights, draws, rng)]
-    if enough(k_hat, effective, draws):
+    if weights_suffice(k_hat, effective, draws):
         route = "importance sampling (t)" if heavy else "importance sampling"
         return Timepoint(utilities=_utilities(target, z), route=route, **done)
 
     first = z
     shares: list[float] = []
-    # Sweeps go down a long tail in one step, where Hamiltonian moves would crawl; they know no large ties.
+    # A Gibbs sweep crosses a long tail in one step, where Hamiltonian moves are slow; it does not support large ties.
     sweepable = not statistics.ties and statistics.sets[0][1].size <= _MOST_SWEPT
     long_tail = bool(statistics.wins.min() < 1.0) and sweepable
     remainder = target.remainder(z)
     while len(shares) < _MAX_HMC_MOVES and not long_tail:
         z, remainder, accepted = hmc_move(target, z, remainder, rng)
         shares.append(float(accepted.mean()))
-        if len(shares) % 2 == 0 and forgotten(memory(first, z), draws):
+        if len(shares) % 2 == 0 and has_mixed(memory(first, z), draws):
             break
     left = memory(first, z)
-    if forgotten(left, draws) or not sweepable:
+    if has_mixed(left, draws) or not sweepable:
         return Timepoint(
             utilities=_utilities(target, z),
             route="Hamiltonian moves",
@@ -106,7 +106,7 @@ def _sample(statistics: Statistics, target: LaplaceTarget, draws: int, rng: np.r
         )
     utilities = _utilities(target, z)
     begun, sweeps = utilities, 0
-    while sweeps < _MAX_GIBBS_SWEEPS and (sweeps == 0 or not forgotten(memory(begun, utilities), draws)):
+    while sweeps < _MAX_GIBBS_SWEEPS and (sweeps == 0 or not has_mixed(memory(begun, utilities), draws)):
         for _ in range(5):
             utilities = gibbs_sweep(statistics, utilities, rng)
         sweeps += 5
@@ -125,7 +125,7 @@ def expand(statistics: Statistics, start: FloatArray | None = None) -> list[Lapl
     Parameters
     ----------
     start
-        Utilities ``[timepoint, algorithm]`` to begin with.
+        Utilities ``[timepoint, algorithm]`` to start from.
     """
     likelihood, basis = Likelihood(statistics), helmert(statistics.algorithms)
     x = np.zeros_like(statistics.wins) if start is None else start
@@ -147,7 +147,7 @@ def expand(statistics: Statistics, start: FloatArray | None = None) -> list[Lapl
             if not (short & (scale > 0)).any():
                 break
             scale[short] *= 0.5
-            stuck |= moving & (scale < 1e-8)  # no progress to be had in floating-point numbers
+            stuck |= moving & (scale < 1e-8)  # no progress possible in floating point
             scale[stuck] = 0.0
         x, values = new, new_values
     matrices = np.linalg.inv(np.linalg.cholesky(curvature)) @ basis.T
@@ -182,7 +182,7 @@ class _Whitener:
 def _propose(
     target: LaplaceTarget, draws: int, heavy: bool, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, float, float]:
-    """Proposals in ``z``, their weights, k-hat, and the effective number out of ``draws``; more where it helps."""
+    """Proposals in ``z``, their weights, k-hat and the effective number of draws; more proposals where that helps."""
     dimension = target.whitener.dimension
     points: list[FloatArray] = []
     logs: list[FloatArray] = []
@@ -207,18 +207,18 @@ def _utilities(target: LaplaceTarget, z: FloatArray) -> FloatArray:
 
 
 def gibbs_sweep(statistics: Statistics, utilities: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """One exact sweep over latent gamma variables, of every draw; for statistics of a timepoint with their prior.
+    """One exact Gibbs sweep over latent gamma variables of every draw; for a timepoint's statistics with its prior.
 
     The last set is that of the prior, all algorithms together.  After the arrivals Z of the sets and the ratings given
-    them, groups of algorithms are scaled together with the arrivals of the sets inside them: a group that is far behind
-    has a rating of its own that single ratings could follow only in small steps.
+    them, groups of algorithms are scaled together with the arrivals of the sets inside them: the common rating of a
+    group that is far behind would change only in small steps if ratings moved one by one.
     """
     members, counts = statistics.sets[0][0][:-1].astype(np.float64, copy=False), statistics.sets[0][1][:-1]
     shape = statistics.wins[0]
     theta = np.exp(np.maximum(utilities - utilities.max(axis=1, keepdims=True), _LOWEST_LOG))
     # The prior makes theta the shares of independent gamma variables; their sum is independent of the shares.
     theta *= rng.gamma(statistics.sets[0][1][-1], size=(len(theta), 1)) / theta.sum(axis=1, keepdims=True)
-    with np.errstate(over="ignore"):  # nearly vanishing ratings have arrivals beyond all numbers
+    with np.errstate(over="ignore"):  # arrivals of nearly vanishing ratings overflow
         arrivals = rng.gamma(counts, size=(len(theta), len(counts))) / np.maximum(theta @ members.T, 1e-300)
     arrivals = np.minimum(arrivals, _MOST_ARRIVALS)
     # A gamma variable of small shape underflows; its logarithm does not: G(a) = G(a + 1) U^(1 / a).
@@ -240,7 +240,7 @@ def gibbs_sweep(statistics: Statistics, utilities: FloatArray, rng: np.random.Ge
 def _groups(
     members: FloatArray, counts: FloatArray, shape: FloatArray
 ) -> list[tuple[FloatArray, NDArray[np.bool_], float]]:
-    """Observed sets whose common rating is known least: who is in them, which sets lie inside, how often they won."""
+    """Observed sets whose common rating is least certain: their members, the sets inside them, how often they won."""
     groups = []
     for group in members:
         if group.all():

@@ -23,11 +23,11 @@ class Whitener(Protocol):
         ...
 
     def single(self) -> Whitener:
-        """Give the same map in single precision."""
+        """The same map in single precision."""
         ...
 
     def step(self, z: NDArray[Any], /) -> NDArray[Any]:
-        """Give the step ``[timepoint, algorithm]`` for each ``z``."""
+        """Step ``[timepoint, algorithm]`` for each ``z``."""
         ...
 
     def back(self, pull: NDArray[Any], /) -> NDArray[Any]:
@@ -38,19 +38,19 @@ class Whitener(Protocol):
 class LaplaceTarget:
     """The posterior of utilities ``mode + whitener @ z``: log-density ``-|z|^2 / 2 + remainder(z)``.
 
-    The remainder is what the quadratic approximation leaves over, and so at once the logarithm of an importance weight
-    for standard normal ``z`` and the potential of a Hamiltonian whose Gaussian part is solved exactly.
+    The remainder is the error of the quadratic approximation.  It is both the logarithm of an importance weight for
+    standard normal ``z`` and the potential of a Hamiltonian whose Gaussian part is solved exactly.
 
     Parameters
     ----------
     likelihood
-        Of the utilities.
+        Likelihood of the utilities.
     mode, gradient, information
-        Where the expansion is made (``[timepoint, algorithm]``), and the derivatives of the likelihood there.
+        Centre of the expansion (``[timepoint, algorithm]``), and the derivatives of the likelihood there.
     whitener
         Map from ``z`` to the utilities of all timepoints.
     residual
-        Gradient of the whole posterior there in terms of ``z``; nearly 0, and accounted for.
+        Gradient of the whole posterior there in terms of ``z``; nearly 0, and taken into account.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class LaplaceTarget:
         return gradient
 
     def _steps(self, z: FloatArray) -> Iterator[tuple[slice, Float32Array]]:
-        """Yield steps from the mode, some rows at a time; weights and moves need them to single precision only."""
+        """Yield steps from the mode, some rows at a time; single precision suffices for weights and moves."""
         for start in range(0, len(z), self._remainder.most_draws):
             rows = slice(start, start + self._remainder.most_draws)
             yield rows, self._single.step(z[rows].astype(np.float32))
@@ -102,7 +102,7 @@ def hmc_move(
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     """One Hamiltonian move of every ``z`` with its remainder, and whether it was accepted.
 
-    The Gaussian part turns ``z`` and its momentum by an angle, exactly; the remainder kicks the momentum.
+    The Gaussian part rotates ``z`` and its momentum exactly; the remainder changes the momentum.
     """
     momentum = rng.standard_normal(z.shape)
     start = remainder - 0.5 * (_squares(momentum) + _squares(z))
@@ -124,13 +124,13 @@ def _squares(z: FloatArray) -> FloatArray:
     return np.einsum("zk,zk->z", z, z)
 
 
-def enough(k_hat: float, effective: float, draws: int) -> bool:
-    """Whether importance weights are good enough to need no moves; k-hat is noisy where all draws count."""
+def weights_suffice(k_hat: float, effective: float, draws: int) -> bool:
+    """Whether importance weights are good enough without moves; k-hat is noisy where all draws count."""
     return effective > 0.5 * draws and (k_hat < 0.5 or (k_hat < 0.7 and effective > 0.9 * draws))
 
 
-def forgotten(left: float | None, draws: int) -> bool:
-    """Whether draws no longer correlate with where their moves began, up to what chance makes of that many."""
+def has_mixed(left: float | None, draws: int) -> bool:
+    """Whether draws no longer correlate with where their moves began, beyond chance for that many draws."""
     return left is not None and left < max(0.1, 3.5 / math.sqrt(draws))
 
 

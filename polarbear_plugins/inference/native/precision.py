@@ -1,7 +1,7 @@
 """The posterior precision of latent functions, its factor, and draws with it, part by part.
 
 Where only neighbouring coordinates interact, as with splines and Markov processes, the Cholesky factor has blocks on
-and just below its diagonal, and everything takes a time that grows with the number of blocks and not with its cube.
+and just below its diagonal, and the cost grows linearly with the number of blocks instead of with its cube.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from scipy.linalg import cholesky, solve_triangular
 
 from polarbear_plugins.arrays import FloatArray
 
-_PART = 64  # coordinates of all latent functions that are worked on at a time, at least
+_PART = 64  # coordinates of all latent functions in a part, at least
 
 
 @dataclass(frozen=True, slots=True)
 class Coordinates:
-    """Coordinates ``v`` of a latent function ``loadings @ v``, in parts of which only neighbours interact.
+    """Coordinates ``v`` of a latent function ``loadings @ v``, in parts; only neighbouring parts interact.
 
     Attributes
     ----------
     precision, log_scale
-        Of ``v`` under the prior, and half the logarithm of its determinant.
+        Prior precision of ``v``, and half the logarithm of its determinant.
     parts, places
         Slices of ``v``, and of the timepoints that depend on them.
     """
@@ -40,9 +40,9 @@ class Coordinates:
 
 
 def find_coordinates(factor: FloatArray, functions: int) -> Coordinates:
-    """Find coordinates of few interactions: the coefficients of local functions, or the values of a Markov process.
+    """Coordinates with few interactions: the coefficients of local functions, or the values of a Markov process.
 
-    All coefficients are one part where there are no such coordinates.
+    Without such coordinates, all coefficients are one part.
     """
     timepoints, size = factor.shape
     identity = np.eye(size)
@@ -61,7 +61,7 @@ def find_coordinates(factor: FloatArray, functions: int) -> Coordinates:
 
 
 def _reach(matrix: FloatArray) -> int:
-    """How far apart columns are, at most, that meet in a row."""
+    """Largest distance between two columns that are nonzero in the same row."""
     there = matrix != 0
     first, last = there.argmax(axis=1), there.shape[1] - 1 - there[:, ::-1].argmax(axis=1)
     return int(np.max((last - first)[there.any(axis=1)], initial=0))
@@ -121,7 +121,7 @@ class Root:
         return np.concatenate(solved)
 
     def back(self, half: FloatArray) -> FloatArray:
-        """Solve with the transposed factor, giving ``[coordinate, function]``."""
+        """Solve with the transposed factor; returns ``[coordinate, function]``."""
         coordinates = np.empty((len(self._coordinates.precision), self._functions))
         rest = half
         after: FloatArray | None = None
@@ -147,16 +147,15 @@ def _solve(root: FloatArray, right: FloatArray) -> FloatArray:
 class BlockWhitener:
     """Linear map from standard normal ``z`` to steps of all utilities, part by part.
 
-    The inverse of a triangular matrix with blocks on and below its diagonal, then the latent functions, then the
-    utilities.  Long series of timepoints, of which only neighbours interact, have many parts, and take a time that
-    grows with their number and not with its square.
+    Applies the inverse of a triangular matrix with blocks on and below its diagonal, then maps to latent functions and
+    to utilities.  Long series of timepoints have many parts, and the cost grows linearly with their number.
 
     Parameters
     ----------
     basis
         ``[algorithm, function]``.
     places, loadings
-        For each part, which timepoints depend on it (a slice), and how: ``[coordinate, timepoint]``.
+        For each part, the slice of timepoints that depend on it, and their loadings ``[coordinate, timepoint]``.
     inverses, below
         Inverse blocks on the diagonal, ``[function * coordinate, function * coordinate]`` of each part, and the blocks
         below the diagonal.
@@ -177,12 +176,12 @@ class BlockWhitener:
         self.timepoints = max(place.stop for place in places)
 
     def single(self) -> BlockWhitener:
-        """Give the same map in single precision."""
+        """The same map in single precision."""
         lists = ([one.astype(np.float32) for one in many] for many in (self.loadings, self.inverses, self.below))
         return BlockWhitener(self.basis.astype(np.float32), self.places, *lists)
 
     def step(self, z: NDArray[Any]) -> NDArray[Any]:
-        """Give the step ``[timepoint, algorithm]`` of the utilities for each ``z``."""
+        """Step ``[timepoint, algorithm]`` of the utilities for each ``z``."""
         functions = self.basis.shape[1]
         eta = np.zeros((len(z), functions, self.timepoints), dtype=z.dtype)
         here = z[:, self.parts[-1]]

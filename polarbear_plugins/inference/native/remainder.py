@@ -1,9 +1,9 @@
-"""What a quadratic expansion of the Plackett-Luce log-likelihood leaves over: the weight of a draw around the mode.
+"""Error of the quadratic expansion of the Plackett-Luce log-likelihood: the log-weight of a draw around the mode.
 
 With ``e = exp(step) - 1`` and ``u`` the mean of ``e`` over a set, weighted by the shares of its members, the logarithm
 of the rating of the set grows by ``log(1 + u)``.  A timepoint can have a hundred thousand sets.  Then its steps are
-short, and the sums over all sets of ``u``, of ``u^2`` and of ``u^3`` say nearly everything; these are polynomials of
-``e`` whose coefficients take one pass over the sets, whatever the number of draws.
+short, and the sums over all sets of ``u``, ``u^2`` and ``u^3`` are nearly sufficient; these are polynomials of ``e``
+whose coefficients take one pass over the sets, whatever the number of draws.
 """
 
 from __future__ import annotations
@@ -18,33 +18,34 @@ from numpy.typing import NDArray
 from polarbear_plugins.arrays import Float32Array, FloatArray
 from polarbear_plugins.plackett_luce.likelihood import LOWEST, MANY_SETS, Block, Likelihood
 
-# Single precision is good for steps up to this, which exp can take, and for so many choices: logarithms of numbers near
-# 1 err by less than 1e-7, and no sum of them by more than 0.01, which is nothing to the weight of a draw.
+# Single precision suffices for steps up to this, where exp does not overflow, and for this many choices: logarithms of
+# numbers near 1 err by less than 1e-7, and their sums by at most 0.01, which is negligible in the weight of a draw.
 _LONGEST_STEP = 80.0
 _MOST_COUNTS = 1e5
-# The same goes for what cubes leave over: draws for which it could be more are weighed set by set.
+# The same bound for the error of the cubic expansion: draws that could exceed it are weighted set by set.
 _MOST_LEFT = 0.01
-# Numbers worked on at a time: few enough to stay in the cache, enough to hide the cost of a call.
+# Numbers processed at a time: few enough to stay in the cache, enough to hide the cost of a call.
 _CHUNK = 1 << 16
 _MOST_SHARES = 1 << 20
-# With very many sets: draws weighed at a time, and from how many on the sums of cubes are worth their pass.
+# With very many sets: draws weighted at a time, and the number of draws from which the sums of cubes pay off.
 _MANY_DRAWS = 64
 _WORTH_CUBES = 256
 _SMALL_CHANGE = 0.5
 
 
 class Remainder:
-    """What is left of the log-likelihood of utilities ``x + step`` after its expansion of second order around ``x``.
+    """Error of the second-order expansion around ``x`` of the log-likelihood of utilities ``x + step``.
 
     Ratings of sets are divided by those at ``x``.  Their logarithms are then near 0, and single precision suffices,
-    in which they take a third of the time.
+    which takes a third of the time.
 
     Parameters
     ----------
     likelihood
-        What to expand.
+        Likelihood to expand.
     x, gradient, information
-        Where, and its derivatives there: of the shape ``[timepoint, algorithm]``, information once more.
+        Centre of the expansion and derivatives there: ``[timepoint, algorithm]``, and for the information
+        ``[timepoint, algorithm, algorithm]``.
     """
 
     def __init__(self, likelihood: Likelihood, x: FloatArray, gradient: FloatArray, information: FloatArray) -> None:
@@ -55,19 +56,19 @@ class Remainder:
         large = float(np.linalg.norm(np.concatenate(totals))) > _MOST_COUNTS
         self._exact = bool(likelihood.ties) or (large and not self._many)
         self._theta = np.exp(np.maximum(x - x.max(axis=-1, keepdims=True), LOWEST))
-        # Shares of many sets among many algorithms are computed again each time, or they would fill the memory.
+        # Shares of many sets among many algorithms are recomputed each time, because they would fill the memory.
         few = sum(block.counts.size for block in likelihood.blocks) * x.shape[1] <= _MOST_SHARES
         self._blocks = [
             (block, block.counts.astype(np.float32), self._shares(block, slice(None)) if few else None)
             for block in likelihood.blocks
         ]
-        # The gradient is that of the wins minus that of the sets, and the wins are linear.
+        # The gradient is that of the wins minus that of the sets; the wins are linear.
         self._pulls = (likelihood.wins - gradient).astype(np.float32)
         self._single_information = information.astype(np.float32)
         self.most_draws = 512 if self._many else max(1, min(512, _CHUNK // max(1, most_sets)))
 
     def value(self, step: Float32Array) -> FloatArray:
-        """Remainder for each ``step[draw, timepoint, algorithm]``; quickest for up to ``most_draws`` of them."""
+        """Remainder for each ``step[draw, timepoint, algorithm]``; fastest for up to ``most_draws`` draws."""
         if not self._single_suffices(step):
             return self._exact_value(step)
         if self._many:
@@ -97,7 +98,7 @@ class Remainder:
         return change - np.einsum("ztn,ztn->z", step, slope)
 
     def _value_of_many(self, step: Float32Array) -> FloatArray:
-        """Remainder where sets are very many: by sums over all of them, or set by set where those say too little."""
+        """Remainder for very many sets: by sums of powers, or set by set where these are not accurate enough."""
         long = step.astype(np.float64)
         change = np.expm1(long)
         pulls = self._likelihood.wins - self._gradient
@@ -106,14 +107,14 @@ class Remainder:
         if len(step) >= _WORTH_CUBES:
             sums, left = self._sums_of_powers(change, pulls)
             far = ~(left <= _MOST_LEFT)
-            # The sum of u is linear in the change: what is left of it and of the step is of second order.
+            # The sum of u is linear in the change: its difference from that of the step is of second order.
             value[~far] += np.einsum("ztn,tn->z", (long - change)[~far], pulls) - sums[~far]
         if far.any():
             value[far] += np.einsum("ztn,tn->z", long[far], pulls) - self._set_by_set(change[far])
         return value
 
     def _sums_of_powers(self, change: FloatArray, pulls: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Sum of ``-u^2 / 2 + u^3 / 3`` over the sets, and by how much that can differ from ``log(1 + u) - u``.
+        """Sum of ``-u^2 / 2 + u^3 / 3`` over the sets, and a bound on its difference from ``log(1 + u) - u``.
 
         As ``u`` is a weighted mean, ``u^4`` is at most the square of the mean of ``e^2``, and the sum of those squares
         is known.
@@ -136,7 +137,7 @@ class Remainder:
     def _cubes(self) -> FloatArray:
         """``[timepoint, i, j, k]``: sum over sets of the product of three shares, for ``i <= j, k`` only.
 
-        Other products are the same in another order; how many orders there are is a factor of these.
+        Products in another order are equal; their number is a factor of these.
         """
         timepoints, n = self._x.shape
         cubes = np.zeros((timepoints, n, n, n))
@@ -153,8 +154,8 @@ class Remainder:
     def _set_by_set(self, change: FloatArray) -> FloatArray:
         """Sum of ``log(1 + u)`` over the sets."""
         total = np.zeros(len(change))
-        # Small numbers are rounded less than those near 1, by which all sets would err alike; but a sum near 0 of 1 and
-        # a number near -1 is not to be had.
+        # Small numbers are rounded less than those near 1, whose rounding errors would be the same in all sets; but
+        # 1 plus a number near -1 must not be computed that way.
         later = np.where(np.abs(change).max(axis=(1, 2)) < _SMALL_CHANGE, 1.0, 0.0)
         rounded = (change + (1 - later)[:, None, None]).astype(np.float32)
         added = later[:, None].astype(np.float32)
@@ -168,7 +169,7 @@ class Remainder:
         return total
 
     def _shares_in_parts(self) -> Iterator[tuple[Block, slice, int, FloatArray]]:
-        """Give each timepoint of each block, some sets at a time, with their counts there."""
+        """Yield each timepoint of each block, some sets at a time, with their counts there."""
         for block in self._likelihood.blocks:
             for first in range(len(block.counts)):
                 for part in block.parts:
@@ -177,7 +178,7 @@ class Remainder:
     def _groups(
         self, step: Float32Array
     ) -> Iterator[tuple[slice, Float32Array, Float32Array, Float32Array, Float32Array]]:
-        """For some timepoints and sets at a time: these, shares and counts of sets, ratings of algorithms, of sets."""
+        """Yield some timepoints at a time, with shares and counts of sets, ratings of algorithms, ratings of sets."""
         for block, counts, ready in self._blocks:
             size = max(1, _CHUNK // max(1, len(step) * counts.shape[1]))
             for first in range(0, len(counts), size):

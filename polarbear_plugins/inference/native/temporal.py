@@ -1,9 +1,10 @@
-"""The native engine for temporal priors: a grid over the hyperparameters, a Gaussian expansion at each of its points.
+"""The native engine for temporal priors: a grid over the hyperparameters, a Gaussian expansion at each grid point.
 
 With ``eta = factor(phi) @ u`` and standard normal ``u``, Newton's method finds the mode of ``u`` for any ``phi``, and
 the expansion there gives the evidence of ``phi``.  A grid along the main axes of that evidence replaces the continuous
 hyperparameters.  Draws come from the grid and the expansions by importance sampling, against the exact density; where
-that does not suffice, Hamiltonian moves of ``z`` and jumps between grid points follow, which keep that density.
+that does not suffice, Hamiltonian moves of ``z`` and jumps between grid points follow, which leave that density
+invariant.
 """
 
 from __future__ import annotations
@@ -17,15 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.inference.native.importance import antithetic_normals, resample, smooth_weights, systematic
-from polarbear_plugins.inference.native.laplace import LaplaceTarget, enough, forgotten, hmc_move, memory
+from polarbear_plugins.inference.native.importance import (
+    antithetic_normals,
+    resample,
+    smooth_weights,
+    systematic_resample,
+)
+from polarbear_plugins.inference.native.laplace import LaplaceTarget, has_mixed, hmc_move, memory, weights_suffice
 from polarbear_plugins.inference.native.precision import Root, find_coordinates
 from polarbear_plugins.inference.task import Draws, Task
 from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
 from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.priors.base import TemporalPrior
 
-_DIFFERENCE = 0.2  # between the points of finite differences of the log-evidence
+_DIFFERENCE = 0.2  # step of the finite differences of the log-evidence
 _DROP = 6.0  # grid points whose log-evidence is this far below the best are left out
 _MAX_GRID = 150
 _MAX_MOVES = 60
@@ -33,7 +39,7 @@ _MAX_MOVES = 60
 
 @dataclass(frozen=True, slots=True)
 class WarmStart:
-    """Where the hyperparameters and latent functions of an earlier posterior had their mode."""
+    """Mode of the hyperparameters and latent functions of an earlier posterior."""
 
     phi: FloatArray
     eta: FloatArray
@@ -51,7 +57,7 @@ class Expansion:
 
 @dataclass(frozen=True, slots=True)
 class GridPoint:
-    """The mode of the latent functions for given hyperparameters, and the evidence of the latter."""
+    """Mode of the latent functions for given hyperparameters, and the evidence of these hyperparameters."""
 
     phi: FloatArray
     factor: FloatArray
@@ -62,7 +68,7 @@ class GridPoint:
 
 
 class Modes:
-    """Finds modes for given hyperparameters, each search starting from the mode found before."""
+    """Finds modes for given hyperparameters; each search starts from the mode found before."""
 
     def __init__(self, task: Task, start: WarmStart | None = None) -> None:
         self.prior = cast(TemporalPrior, task.prior)
@@ -86,8 +92,8 @@ class Modes:
         v, here = np.zeros((loadings.shape[1], self.basis.shape[1])), self._zero
         density = here.value
         if near is not here:
-            # Other hyperparameters change the latent functions little, and the likelihood of the same ones not at all:
-            # its expansion at the mode for others leads nearly to the mode for these.
+            # Other hyperparameters change the latent functions little, and their likelihood not at all: its expansion
+            # at the mode for other hyperparameters gives nearly the mode for these.
             root = Root(coordinates, near.information)
             pull = near.gradient + np.einsum("tqr,tr->tq", near.information, near.eta)
             new = root.back(root.half(loadings.T @ pull))
@@ -99,7 +105,7 @@ class Modes:
             root = Root(coordinates, here.information)
             half = root.half(loadings.T @ here.gradient - precision @ v)
             decrement = float(half @ half)
-            if decrement < 1e-4:  # what is left of the slope is accounted for
+            if decrement < 1e-4:  # the remaining slope is taken into account
                 break
             step = root.back(half)
             scale = 1.0
@@ -131,7 +137,7 @@ class Modes:
 
 
 def _square(factor: FloatArray) -> FloatArray:
-    """Give a factor of the same covariance with no more coefficients than timepoints."""
+    """Factor of the same covariance with at most as many coefficients as timepoints."""
     if factor.shape[1] <= factor.shape[0]:
         return factor
     _, root = np.linalg.qr(factor.T)
@@ -146,7 +152,7 @@ def find_centre(modes: Modes, start: WarmStart | None) -> tuple[GridPoint, Float
         centre = modes.at(phi)
         slope, curvature = _differences(lambda phi: -modes.at(phi).log_evidence, phi, -centre.log_evidence)
         lengths, axes = np.linalg.eigh(curvature)
-        lengths = np.maximum(np.abs(lengths), 0.3)  # flat or indefinite: no step longer than the hyperprior is wide
+        lengths = np.maximum(np.abs(lengths), 0.3)  # flat or indefinite: bounds the step by the width of the hyperprior
         step = -axes @ ((axes.T @ slope) / lengths)
         step *= min(1.0, 1.0 / np.abs(step).max()) if d and np.abs(step).max() > 0 else 1.0
         if not d or np.sqrt(np.sum((axes.T @ step) ** 2 * lengths)) < 0.3:
@@ -170,7 +176,7 @@ def _differences(function: Callable[[FloatArray], float], x: FloatArray, value: 
 
 
 def _grid(modes: Modes, centre: GridPoint, axes: FloatArray) -> list[GridPoint]:
-    """Points around the centre, one standard deviation apart, as far as the evidence reaches."""
+    """Points around the centre, one standard deviation apart, up to where the evidence is negligible."""
     d = centre.phi.size
     origin = (0,) * d
     points = {origin: centre}
@@ -200,7 +206,7 @@ def sample_temporal(task: Task, *, min_moves: int = 0) -> Draws:
     Parameters
     ----------
     min_moves
-        Hamiltonian moves to make even where importance sampling suffices.
+        Number of Hamiltonian moves to make even where importance sampling suffices.
     """
     start = task.start if isinstance(task.start, WarmStart) else None
     rng = np.random.default_rng(task.seed)
@@ -215,7 +221,7 @@ def sample_temporal(task: Task, *, min_moves: int = 0) -> Draws:
 
     shares: list[float] = []
     left: float | None = None
-    well_weighted = enough(k_hat, effective, task.draws)
+    well_weighted = weights_suffice(k_hat, effective, task.draws)
     if not well_weighted or min_moves:
         first = sampler.utilities(which, z).reshape(task.draws, -1)
         remainder = sampler.remainder(which, z)
@@ -224,14 +230,14 @@ def sample_temporal(task: Task, *, min_moves: int = 0) -> Draws:
             shares.append(share)
             if len(shares) >= max(min_moves, 2):
                 left = memory(first, sampler.utilities(which, z).reshape(task.draws, -1))
-                if well_weighted or forgotten(left, task.draws):
+                if well_weighted or has_mixed(left, task.draws):
                     break
-    good = well_weighted or forgotten(left, task.draws)
+    good = well_weighted or has_mixed(left, task.draws)
     problem = (
         f"importance sampling has k-hat {k_hat:.2f} and {effective:.0f} effective draws of {task.draws}, and after "
         f"{len(shares)} moves draws still correlate by {left or 0:.2f} with where they began"
     )
-    # Hyperparameters stand for the cell of their grid point.
+    # A grid point represents its cell.
     cell = rng.uniform(-0.5, 0.5, (task.draws, centre.phi.size)) @ axes.T
     phis = np.array([point.phi for point in points])[which] + cell
     return Draws(
@@ -278,15 +284,15 @@ class _Sampler:
         return utilities
 
     def propose(self, draws: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], FloatArray, float, float]:
-        """Sample by importance, with more proposals than draws where the weights are uneven."""
+        """Importance sampling, with more proposals than draws where the weights are uneven."""
         dimension = self.targets[0].whitener.dimension
         places: list[NDArray[np.intp]] = []
         points: list[FloatArray] = []
         logs: list[FloatArray] = []
         half = -(-draws // 2)
         while True:
-            # A point and its mirror image belong to the same hyperparameters.
-            one = rng.permutation(systematic(self.probabilities, half, rng))
+            # A point and its mirror image have the same hyperparameters.
+            one = rng.permutation(systematic_resample(self.probabilities, half, rng))
             places.append(np.concatenate([one, one])[:draws])
             points.append(antithetic_normals(draws, dimension, rng))
             logs.append(self.remainder(places[-1], points[-1]))
@@ -299,7 +305,7 @@ class _Sampler:
     def move(
         self, which: NDArray[np.intp], z: FloatArray, remainder: FloatArray, rng: np.random.Generator
     ) -> tuple[NDArray[np.intp], FloatArray, FloatArray, float]:
-        """Move every ``z`` at its grid point, then let it jump to another grid point; both keep the density."""
+        """Move every ``z`` at its grid point, then propose a jump to another one; both leave the density invariant."""
         new, here, taken = np.empty_like(z), np.empty_like(remainder), np.empty(len(z), dtype=bool)
         for target, rows in self.groups(which):
             new[rows], here[rows], taken[rows] = hmc_move(target, z[rows], remainder[rows], rng)

@@ -1,7 +1,7 @@
-"""Engines that run in PyMC: the reference for the native engine, and for whoever wants their samplers.
+"""Engines that run in PyMC: the reference for the native engine, and for users' own priors.
 
-All of them see the same model as the native engine.  NUTS draws from its posterior; the others draw from an
-approximation, and say how far it is from the posterior as far as that can be told.
+All of them use the same model as the native engine.  NUTS draws from its posterior; the others draw from an
+approximation, and estimate how far it is from the posterior.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number, as_whole_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearError
 from polarbear_plugins.inference.native.importance import resample, smooth_weights
-from polarbear_plugins.inference.pymc.model import build_model, convert, layout, load, quiet, unpack
+from polarbear_plugins.inference.pymc.model import build_model, convert, load, silence_pymc, unpack, variable_shapes
 from polarbear_plugins.inference.task import Draws, Engine, Task
 from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.priors import Dirichlet, TemporalPrior
@@ -27,13 +27,13 @@ from polarbear_plugins.priors.base import check_positive
 
 Sampler: TypeAlias = Literal["auto", "nutpie", "pymc"]
 
-# Importance weights with a heavier tail than this say nothing, not even how wrong an approximation is.
+# Importance weights with a heavier tail than this are useless, even to estimate the error of an approximation.
 _LARGEST_K = 0.7
-# By how much the probability of some event may be off in draws that are called good.
+# Largest error of the probability of any event in draws that count as good.
 _LARGEST_ERROR = 0.05
-# The effective draws that bulk estimates need, for so many draws or more.
+# Effective draws that bulk estimates need; fewer for small samples.
 _ENOUGH_DRAWS = 400.0
-# A divergence in so many draws can be chance.
+# One divergence in this many draws can be chance.
 _DRAWS_PER_DIVERGENCE = 1000
 
 
@@ -52,13 +52,13 @@ def nuts(
     Parameters
     ----------
     chains, tune
-        How many chains, and how many steps of each to tune it with and throw away.
+        Number of chains, and of tuning steps of each, which are discarded.
     target_accept
         Acceptance rate to tune for; 0.8 by default, and 0.9 for temporal priors.
     sampler
-        ``"nutpie"``, which compiles longer and samples faster, or ``"pymc"``; ``"auto"`` takes nutpie if it is there.
+        ``"nutpie"``, which compiles longer and samples faster, or ``"pymc"``; ``"auto"`` takes nutpie if installed.
     cores
-        How many chains to run at a time; by default as many as there are cores.
+        Number of chains to run at a time; by default the number of cores.
     progress
         Whether to show progress bars and messages.
     """
@@ -76,7 +76,7 @@ def nuts(
     if sampler == "auto":
         sampler = "nutpie" if importlib.util.find_spec("nutpie") else "pymc"
     how = {"draws": -(-task.draws // chains), "tune": tune, "chains": chains, "target_accept": target_accept}
-    with quiet(who, progress):
+    with silence_pymc(who, progress):
         model = build_model(task, who=who)
         if sampler == "nutpie":
             nutpie = load("nutpie", who)
@@ -94,7 +94,7 @@ def nuts(
                 compute_convergence_checks=False,  # done below
             )
     _check_finished(trace, int(how["draws"]))
-    points = {name: _in_turn(np.asarray(trace.posterior[name])) for name in layout(model)}
+    points = {name: _interleave_chains(np.asarray(trace.posterior[name])) for name in variable_shapes(model)}
     utilities, hyperparameters = convert(task, points)
     divergences = int(np.asarray(trace.sample_stats["diverging"]).sum())
     r_hat, effective = _chain_diagnostics(utilities, hyperparameters, chains)
@@ -115,7 +115,7 @@ def nuts(
 
 
 def _check_finished(trace: Any, draws: int) -> None:
-    """Pass ctrl-C on: both samplers take it for themselves and return what they have by then."""
+    """Raise KeyboardInterrupt again: both samplers catch it and return the draws made so far."""
     posterior = getattr(trace, "posterior", None)
     if (
         posterior is None
@@ -131,9 +131,9 @@ def pathfinder(task: Task, *, paths: int = 4, jitter: float = 0.5, progress: boo
     Parameters
     ----------
     paths
-        How many searches.
+        Number of searches.
     jitter
-        How far from the start of the model a search may begin.
+        Largest distance of the start of a search from the start of the model.
     progress
         Whether to show progress bars and messages.
     """
@@ -141,16 +141,16 @@ def pathfinder(task: Task, *, paths: int = 4, jitter: float = 0.5, progress: boo
     paths = as_whole_number(paths, "pathfinder: paths", at_least=1)
     jitter = check_positive(jitter, "pathfinder: jitter")
     seed, choice = _seeds(task)
-    with quiet(who, progress):
+    with silence_pymc(who, progress):
         model = build_model(task, who=who)
-        with _told(who, ValueError):
+        with _naming_failure(who, ValueError):
             found = load("pymc_extras", who).fit(
                 method="pathfinder",
                 model=model,
                 num_paths=paths,
                 num_draws_per_path=max(1000, task.draws),
                 jitter=jitter,
-                importance_sampling=None,  # its own leaves the weights out if as many are drawn as there are
+                importance_sampling=None,  # its own ignores the weights if as many are drawn as there are
                 store_diagnostics=True,
                 random_seed=seed,
                 progressbar=progress,
@@ -165,10 +165,10 @@ def pathfinder(task: Task, *, paths: int = 4, jitter: float = 0.5, progress: boo
     if k_hat <= _LARGEST_K:
         chosen = resample(weights, task.draws, rng)
     else:
-        # A handful of points has all the weight.  None is taken twice, which was nearer to the posterior when tried.
-        problems = (_too_far(k_hat),)
+        # A few points have all the weight.  Drawing without replacement was nearer to the posterior when tried.
+        problems = (_too_far_message(k_hat),)
         chosen = np.argsort(-log_weights - rng.gumbel(size=log_weights.size))[: task.draws]
-    points = {name: np.concatenate(np.asarray(found.posterior[name]))[chosen] for name in layout(model)}
+    points = {name: np.concatenate(np.asarray(found.posterior[name]))[chosen] for name in variable_shapes(model)}
     utilities, hyperparameters = convert(task, points)
     return Draws(
         utilities=utilities,
@@ -187,18 +187,18 @@ def pathfinder(task: Task, *, paths: int = 4, jitter: float = 0.5, progress: boo
 def laplace(task: Task, *, progress: bool = False) -> Draws:
     """Draws from the normal distribution at the mode of the posterior."""
     who = 'engine="laplace"'
-    with quiet(who, progress):
+    with silence_pymc(who, progress):
         model = build_model(task, who=who)
-        with _told(who, np.linalg.LinAlgError):
+        with _naming_failure(who, np.linalg.LinAlgError):
             found = load("pymc_extras", who).find_MAP(
-                # With its default method the covariance would be the rough one that BFGS ends with.
+                # With the default method the covariance would be the rough estimate of BFGS.
                 method="trust-ncg",
                 use_hess=True,
                 compute_hessian=True,
-                # Its default, 1e-8, is below what rounding lets the gradient of a large table reach.
+                # The default, 1e-8, is below the rounding error of the gradient of a large table.
                 options={"gtol": 1e-4},
                 model=model,
-                freeze_model=False,  # cannot be done with start values, and nothing is left to freeze
+                freeze_model=False,  # not possible with start values, and there is nothing to freeze
                 progressbar=progress,
             )
         problems = () if bool(found.optimizer_result["success"]) else ("the search for the mode did not converge",)
@@ -212,7 +212,7 @@ def advi(task: Task, *, iterations: int = 30_000, progress: bool = False) -> Dra
     Parameters
     ----------
     iterations
-        How many stochastic gradient steps.
+        Number of stochastic gradient steps.
     progress
         Whether to show progress bars and messages.
     """
@@ -241,13 +241,13 @@ PYMC_ENGINES: dict[str, Engine] = {
 
 
 def _variational(task: Task, engine: str, iterations: int, progress: bool) -> Draws:
-    """Minimise the divergence of a normal distribution from the posterior."""
+    """Draws from the normal distribution with the least divergence from the posterior."""
     who = f'engine="{engine}"'
     iterations = as_whole_number(iterations, f"{engine}: iterations", at_least=1)
-    with quiet(who, progress):
+    with silence_pymc(who, progress):
         model = build_model(task, who=who)
-        with _told(who, FloatingPointError):
-            # Its default optimizer is slow, but with faster ones noise kept the fit away from the posterior.
+        with _naming_failure(who, FloatingPointError):
+            # The default optimizer is slow, but with faster ones noise kept the fit away from the posterior.
             found = load("pymc", who).fit(
                 iterations,
                 method=engine.replace("-", "_"),
@@ -255,7 +255,7 @@ def _variational(task: Task, engine: str, iterations: int, progress: bool) -> Dr
                 random_seed=_seeds(task)[0],
                 progressbar=progress,
             )
-        problems = (f"it was still improving after {iterations} iterations",) if _falling(found.hist) else ()
+        problems = (f"it was still improving after {iterations} iterations",) if _is_falling(found.hist) else ()
         mean, covariance = found.mean.eval(), found.cov.eval()
         return _normal_draws(task, model, mean, covariance, engine, f"{iterations} iterations", problems)
 
@@ -269,13 +269,13 @@ def _normal_draws(
     route: str,
     problems: tuple[str, ...],
 ) -> Draws:
-    """Draws from a normal approximation, weighed against the posterior."""
+    """Draws from a normal approximation, checked against the posterior by importance weights."""
     rng = np.random.default_rng(_seeds(task)[1])
-    with _told(f'engine="{engine}"', np.linalg.LinAlgError):
+    with _naming_failure(f'engine="{engine}"', np.linalg.LinAlgError):
         factor = np.linalg.cholesky(covariance)
     flat = mean + rng.standard_normal((task.draws, mean.size)) @ factor.T
-    points = unpack(flat, layout(model))
-    # Under the Dirichlet prior timepoints are independent, and each is weighed on its own.
+    points = unpack(flat, variable_shapes(model))
+    # Under the Dirichlet prior timepoints are independent, and each has its own weights.
     parts = task.statistics.timepoints if isinstance(task.prior, Dirichlet) else 1
     densities = _log_densities(model, points, parts)
     k_hat, effective, error = 0.0, float(task.draws), 0.0
@@ -283,10 +283,10 @@ def _normal_draws(
         proposed = _log_normal(flat[:, part] - mean[part], covariance[np.ix_(part, part)])
         weights, k_here, effective_here = _weigh(density - proposed)
         k_hat, effective = max(k_hat, k_here), min(effective, effective_here)
-        # The total variation distance: no event has probabilities that differ by more.
+        # The total variation distance bounds the error of the probability of any event.
         error = max(error, 0.5 * float(np.abs(weights - 1 / weights.size).sum()))
     if k_hat > _LARGEST_K:
-        problems += (_too_far(k_hat),)
+        problems += (_too_far_message(k_hat),)
     elif error > _LARGEST_ERROR:
         problems += (f"probabilities may be off by up to {error:.2f} in this approximation",)
     utilities, hyperparameters = convert(task, points)
@@ -315,21 +315,21 @@ def _log_normal(deviations: FloatArray, covariance: FloatArray) -> FloatArray:
     return -0.5 * (whitened**2).sum(axis=0)
 
 
-def _too_far(k_hat: float) -> str:
+def _too_far_message(k_hat: float) -> str:
     return (
         f"the approximation is too far from the posterior to tell how far (Pareto k {k_hat:.2f}, above {_LARGEST_K:g})"
     )
 
 
 def _weigh(log_weights: FloatArray) -> tuple[FloatArray, float, float]:
-    """Smoothed weights, their k-hat and the effective number of draws; points without a density weigh nothing."""
+    """Smoothed weights, their k-hat and the effective number of draws; points without a density get no weight."""
     known = np.isfinite(log_weights)
     if not known.any():
         return np.full(log_weights.size, 1 / log_weights.size), math.inf, 0.0
     return smooth_weights(np.where(known, log_weights, log_weights[known].min() - 1000.0))
 
 
-def _falling(losses: FloatArray) -> bool:
+def _is_falling(losses: FloatArray) -> bool:
     """Whether losses were lower in the last tenth than in the tenth before, beyond chance."""
     losses = losses[np.isfinite(losses)]
     count = len(losses) // 10
@@ -344,7 +344,7 @@ def _chain_diagnostics(
     utilities: FloatArray, hyperparameters: Mapping[str, FloatArray], chains: int
 ) -> tuple[float, float]:
     """R-hat and effective draws of the log-ratings and hyperparameters, the worst of all."""
-    # Imports much of scipy, so not before it is needed.
+    # Imported late, since it imports much of scipy.
     array_stats = importlib.import_module("arviz_stats.base").array_stats
     shifted = utilities - utilities.max(axis=-1, keepdims=True)
     log_ratings = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
@@ -356,9 +356,9 @@ def _chain_diagnostics(
 
 
 def _chain_problems(r_hat: float, effective: float, divergences: int, draws: int) -> tuple[str, ...]:
-    """Say what is wrong with chains."""
+    """Problems of the chains, in words."""
     problems = []
-    # R-hat of few draws is above 1.01 by chance, the largest of many the more so.
+    # With few draws R-hat exceeds 1.01 by chance, and the largest of many does so more often.
     largest, enough = min(max(1.01, 1 + 16 / draws), 1.05), min(_ENOUGH_DRAWS, draws / 4)
     if not r_hat <= largest:
         problems.append(f"the chains disagree (R-hat {r_hat:.3f}, above {largest:g})")
@@ -369,14 +369,14 @@ def _chain_problems(r_hat: float, effective: float, divergences: int, draws: int
     return tuple(problems)
 
 
-def _in_turn(values: FloatArray) -> FloatArray:
-    """``values[chain, draw, ...]`` with the chains in turn, so that cutting some off hits them all."""
+def _interleave_chains(values: FloatArray) -> FloatArray:
+    """``values[chain, draw, ...]`` as one axis that alternates between chains, so that truncation cuts all alike."""
     return np.swapaxes(values, 0, 1).reshape(-1, *values.shape[2:])
 
 
 @contextmanager
-def _told(who: str, *kinds: type[Exception]) -> Iterator[None]:
-    """Turn the ways in which a search can fail into a line."""
+def _naming_failure(who: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Turn the errors of a failed search into one line that names the engine."""
     try:
         yield
     except PolarBearError:
@@ -387,6 +387,6 @@ def _told(who: str, *kinds: type[Exception]) -> Iterator[None]:
 
 
 def _seeds(task: Task) -> tuple[int, int]:
-    """Seeds for the search or the chains, and for what is drawn afterwards."""
+    """Seeds for the search or the chains, and for the draws afterwards."""
     first, second = task.seed.generate_state(2)
     return int(first), int(second)

@@ -18,7 +18,7 @@ from polarbear_plugins.inference.task import Task
 from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
 from polarbear_plugins.priors import Dirichlet, HierarchicalDirichlet, TemporalPrior
 
-# numpy's names for what PyTensor calls otherwise.
+# Names of numpy functions that PyTensor calls differently.
 _OTHER_NAMES = {
     "absolute": "abs",
     "array": "as_tensor",
@@ -32,7 +32,7 @@ _OTHER_NAMES = {
 
 
 class _Symbolic:
-    """PyTensor under numpy's names, for the functions of a prior."""
+    """PyTensor under numpy's names, for the methods of a prior."""
 
     def __init__(self, pytensor_module: Any, numpy_module: Any = np) -> None:
         self._pytensor, self._numpy = pytensor_module, numpy_module
@@ -47,8 +47,8 @@ class _Symbolic:
         if constant is None or isinstance(constant, type | float):
             return constant  # newaxis, float64, pi
         raise AttributeError(
-            f"A prior uses {self._numpy.__name__}.{name}, and PyTensor, which runs it symbolically, has nothing of "
-            'that name. Write it otherwise, or use engine="native".'
+            f"A prior uses {self._numpy.__name__}.{name}, and PyTensor, which runs it symbolically, has no function of "
+            'that name. Use another function, or engine="native".'
         )
 
 
@@ -61,7 +61,7 @@ def build_model(task: Task, *, who: str = "build_model") -> Any:
     Parameters
     ----------
     who
-        What needs PyMC, if it is missing.
+        What needs PyMC; named in the error if it is missing.
     """
     pm, pt = load("pymc", who), load("pytensor.tensor", who)
     still = load("pytensor.gradient", who).disconnected_grad
@@ -72,7 +72,7 @@ def build_model(task: Task, *, who: str = "build_model") -> Any:
     if statistics.ties:
         largest = max(tie.block.size for tie in statistics.ties)
         raise InvalidInputError(
-            f"{who}: ties of up to {largest} algorithms are too large for the engines of PyMC. "
+            f"{who}: ties of up to {largest} algorithms are too large for the PyMC engines. "
             'Use engine="native", which integrates over them.'
         )
     likelihood = Likelihood(statistics)
@@ -87,7 +87,7 @@ def build_model(task: Task, *, who: str = "build_model") -> Any:
                 "(hyperparameters, start, factor, log_hyperprior)."
             )
         utilities = pt.dot(eta, helmert(n).T)
-        # The density does not change when all utilities are shifted, so neither does its gradient.
+        # The density is invariant under a shift of all utilities, and so is its gradient.
         shifted = utilities - still(utilities.max(axis=1, keepdims=True))
         theta = pt.exp(shifted)
         density = (shifted * likelihood.wins).sum(axis=1) - pt.concatenate(
@@ -105,7 +105,7 @@ def build_model(task: Task, *, who: str = "build_model") -> Any:
             kappa = pt.exp(log_kappa)
             density += pt.gammaln(kappa) - n * pt.gammaln(kappa / n) + kappa / n * log_ratings
             pm.Potential("hyperprior", math.log(prior.rate) + log_kappa - prior.rate * kappa)
-        pm.Potential("rankings", density)  # one entry for each timepoint; PyMC adds them up
+        pm.Potential("rankings", density)  # one entry for each timepoint; PyMC sums them
     return model
 
 
@@ -124,7 +124,7 @@ def _temporal(prior: TemporalPrior, time: FloatArray, contrasts: int, pm: Any, p
 
 
 def convert(task: Task, points: Mapping[str, FloatArray]) -> tuple[FloatArray, dict[str, FloatArray]]:
-    """Utilities and hyperparameters at points of the model."""
+    """Utilities and hyperparameters at points of the model's variables."""
     contrasts = helmert(task.statistics.algorithms).T
     prior = task.prior
     if not isinstance(prior, TemporalPrior):
@@ -135,7 +135,7 @@ def convert(task: Task, points: Mapping[str, FloatArray]) -> tuple[FloatArray, d
     return latent @ contrasts, dict(zip(prior.hyperparameters, phi.T, strict=True))
 
 
-def layout(model: Any) -> dict[str, tuple[int, ...]]:
+def variable_shapes(model: Any) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the variables, in the order in which they are packed into one vector."""
     return {variable.name: variable.type.shape for variable in model.free_RVs}
 
@@ -150,23 +150,23 @@ def unpack(flat: FloatArray, shapes: Mapping[str, tuple[int, ...]]) -> dict[str,
 def load(module: str, who: str) -> Any:
     """Import a module of the extra ``pymc``."""
     with warnings.catch_warnings():
-        # ArviZ, which PyMC imports, announces its next version on every import.
+        # ArviZ, which PyMC imports, announces its next version at every import.
         warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing a major refactor", FutureWarning)
         return require(module, extra="pymc", who=who)
 
 
 @contextmanager
-def quiet(who: str, progress: bool = False) -> Iterator[None]:
-    """Keep PyMC and its friends from talking, unless they are asked to."""
-    load("pymc", who)  # sets the level of its logger, so before it is changed
+def silence_pymc(who: str, progress: bool = False) -> Iterator[None]:
+    """Silence the messages of PyMC and its companions, unless ``progress`` is set."""
+    load("pymc", who)  # importing sets the level of its logger, so it must come first
     loggers = [] if progress else [logging.getLogger(name) for name in ("pymc", "pymc_extras", "pytensor")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.ERROR)
     try:
-        # A search or a chain may step far out, where densities are zero: it steps back, and nobody need know.
+        # A search or a chain may step far out, where densities are 0, and steps back: not worth a warning.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            # Said wherever PyTensor comes from PyPI; the matrices here are too small to miss a BLAS library.
+            # Raised wherever PyTensor comes from PyPI; the matrices here are too small to need a BLAS library.
             warnings.filterwarnings("ignore", "PyTensor could not link to a BLAS installation", UserWarning)
             yield
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,8 @@ from polarbear_plugins.environment import installed_versions
 from polarbear_plugins.errors import InvalidInputError, PluginWarning, PolarBearError, RunWarning
 from polarbear_plugins.execution.dispatcher import Dispatcher, Outcome
 from polarbear_plugins.execution.interruptions import ignore_sigint
-from polarbear_plugins.execution.requests import PortfolioSource, Registered, SuiteSource, check_sendable, make_request
+from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource, check_sendable, make_request
+from polarbear_plugins.experiments.stored_sources import choose_source, registered_names, restore_portfolio
 from polarbear_plugins.journal.journal import Journal, JournalRun
 from polarbear_plugins.journal.replay import observed_failures, recorded_versions, reopen_journal, replay
 from polarbear_plugins.plugins.manager import Plugins, installed_plugins
@@ -95,8 +95,8 @@ class Race:
         try:
             about = journal.about
             sources = (
-                _restore_portfolio(portfolio, about, plugins, path),
-                SuiteSource.of(*_choose_source(suite, about, "suite", path), plugins),
+                restore_portfolio(portfolio, about, plugins, path),
+                SuiteSource.of(*choose_source(suite, about, "suite", path), plugins),
             )
             missing = [e.algorithm for e in journal.entries if e.algorithm not in sources[0].algorithms]
             if missing:
@@ -124,7 +124,7 @@ class Race:
             "settings": self.state.settings.to_json(),
             "timepoints": self.state.timepoints.tolist(),
             **self._versions,
-            **_registered_names(self._portfolio, self._suite),
+            **registered_names(self._portfolio, self._suite),
         }
         self._journal = Journal.create(path, about, self.state.algorithms)
 
@@ -196,7 +196,7 @@ class Race:
             stopped=stopped,
             _posterior=self._posterior,
             failures=observed_failures(self.state, self._failures),
-            about={**self._versions, **_registered_names(self._portfolio, self._suite)},
+            about={**self._versions, **registered_names(self._portfolio, self._suite)},
             identities=tuple(self._identities[: len(self.state.table)]),
             continuation=self._continuation(),
         )
@@ -386,42 +386,3 @@ class Continuation:
             race.change_limits(max_rounds, max_cost)
             race.enter(algorithm)
             return race.run()
-
-
-def _registered_names(portfolio: PortfolioSource, suite: SuiteSource) -> dict[str, Any]:
-    """Registered names and options of portfolio and suite, JSON-ready; ``None`` for what was given as Python."""
-    portfolios = {portfolio.registered.get(name) for name in portfolio.algorithms}
-    return {
-        "portfolio": _source_json(portfolios.pop() if len(portfolios) == 1 else None),
-        "suite": _source_json(suite.registered),
-    }
-
-
-def _source_json(source: Registered | None) -> dict[str, str] | None:
-    return None if source is None else {"name": source.name, "options": source.options}
-
-
-def _restore_portfolio(
-    portfolio: Any, about: Mapping[str, Any], plugins: Plugins | None, path: str | Path
-) -> PortfolioSource:
-    """Portfolio of a journal: the registered one, and what the user gives now, such as newcomers."""
-    stored = about.get("portfolio")
-    if stored is None or portfolio is None or isinstance(portfolio, str):
-        return PortfolioSource.of(*_choose_source(portfolio, about, "portfolio", path), plugins)
-    registered = PortfolioSource.of(stored["name"], json.loads(stored["options"]), plugins)
-    return registered | PortfolioSource.of(portfolio, None, plugins)
-
-
-def _choose_source(
-    given: Any, about: Mapping[str, Any], what: str, path: str | Path
-) -> tuple[Any, Mapping[str, Any] | None]:
-    """What to resume with, and its options: what the user gives now, or what the journal names."""
-    stored = about.get(what)
-    if stored is None and given is None:
-        raise InvalidInputError(
-            f"{path}: the {what} of this race was given as Python, which a journal cannot store. Pass it again: "
-            f"resume({str(path)!r}, {what}=...)."
-        )
-    if stored is None or not (given is None or given == stored["name"]):
-        return given, None
-    return stored["name"], json.loads(stored["options"])

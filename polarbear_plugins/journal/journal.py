@@ -21,6 +21,7 @@ import numpy as np
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import PolarBearError, SourceError, reason
 from polarbear_plugins.files import parse_json
+from polarbear_plugins.journal.messages import describe_sqlite_error, empty_journal_error, file_exists_error
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.racing.state import Failure, Round
 from polarbear_plugins.trajectories.trajectory import Trajectory
@@ -95,7 +96,7 @@ class Journal:
             path.touch(exist_ok=False)
         except FileExistsError:
             if not _is_leftover(path):
-                raise _file_exists_error(path) from None
+                raise file_exists_error(path) from None
         except OSError as problem:
             raise SourceError(f"{path} cannot be written: {problem.strerror}.") from None
         journal = cls(path, _connect(path))
@@ -103,7 +104,7 @@ class Journal:
             journal._prepare()
             with journal._writing():
                 if not journal._is_empty():  # another process was faster
-                    raise _file_exists_error(path)
+                    raise file_exists_error(path)
                 execute = journal._connection.execute
                 for statement in _SCHEMA.split(";"):
                     execute(statement)
@@ -127,7 +128,7 @@ class Journal:
         if not (os.access(file, os.R_OK | os.W_OK) and os.access(file.parent, os.W_OK)):
             raise SourceError(f"{path} cannot be written: a race needs write permission for the file and its folder.")
         if not file.stat().st_size:
-            raise _empty_journal_error(path)
+            raise empty_journal_error(path)
         if not is_sqlite(file):
             raise SourceError(f"{path} is not the journal of a race.")
         journal = cls(path, _connect(file))
@@ -136,7 +137,7 @@ class Journal:
             [[version]] = journal._rows("PRAGMA user_version")
             if application != _APPLICATION:
                 if journal._is_empty():
-                    raise _empty_journal_error(path)
+                    raise empty_journal_error(path)
                 raise SourceError(f"{path} is an SQLite file, but not the journal of a race.")
             if version != _VERSION:
                 raise SourceError(
@@ -316,7 +317,7 @@ class Journal:
         try:
             return self._connection.execute(statement).fetchall()
         except (sqlite3.Error, UnicodeError) as problem:
-            raise _source_error(self.path, problem) from None
+            raise describe_sqlite_error(self.path, problem) from None
 
     def _is_empty(self) -> bool:
         return not self._rows("SELECT 1 FROM sqlite_schema LIMIT 1")
@@ -333,7 +334,7 @@ class Journal:
                 self._connection.rollback()
                 raise
         except sqlite3.Error as problem:
-            raise _source_error(self.path, problem) from None
+            raise describe_sqlite_error(self.path, problem) from None
 
     def _prepare(self) -> None:
         """Lock the file, and turn on the write-ahead log, which undoes interrupted transactions."""
@@ -374,41 +375,14 @@ def _file_id(path: str | Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _file_exists_error(path: Path) -> SourceError:
-    return SourceError(
-        f"{path} already exists and is not overwritten. Continue that race with resume({str(path)!r}), or choose "
-        "another name."
-    )
-
-
-def _empty_journal_error(path: Path) -> SourceError:
-    return SourceError(f"{path} is empty: its race was ended before it began. Start that race again.")
-
-
 def _connect(path: Path) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(path, timeout=1.0, isolation_level=None)
         # The lock is held until the file is closed, or the process ends.
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     except sqlite3.Error as problem:
-        raise _source_error(path, problem) from None
+        raise describe_sqlite_error(path, problem) from None
     return connection
-
-
-def _source_error(path: Path, problem: Exception) -> SourceError:
-    text = str(problem)
-    if "locked" in text or "busy" in text:
-        return SourceError(f"{path} is in use by another process; wait until that race is over, or stop it.")
-    if "readonly" in text or "unable to open" in text:
-        return SourceError(f"{path} cannot be written: {text}.")
-    if "full" in text:
-        return SourceError(f"{path}: the disk is full. Make room and resume; no finished run is lost.")
-    if "disk I/O" in text:  # a quota, a limit on the size of files, a disk that was removed
-        return SourceError(
-            f"{path} cannot be read or written: {text}. Check whether the disk is full or was removed, and resume; no "
-            "finished run is lost."
-        )
-    return SourceError(f"{path} is damaged, or not the journal of a race: {text}.")
 
 
 def _bytes(values: FloatArray) -> bytes:

@@ -170,10 +170,10 @@ def ignores_sigterm(problem: Any, horizon: float, seed: int) -> Trajectory:
 HONEST = {f"honest{level}": functools.partial(honest, level) for level in range(3)}
 FINE = [moves, seeds, starts_threads, returns_twice, own_class, huge]
 FAILING = {
-    wrong_length: "3 times but 2 values",
+    wrong_length: "got 3 times, 2 values",
     grows: "best",
     nan_times: "times",
-    mutilated: "3 times but 1 values",
+    mutilated: "got 3 times, 1 values",
     cancelled: "Cancelled: by the library, misbehaving.py line",
     generator_exit: "GeneratorExit",
     exits: "SystemExit: 3",

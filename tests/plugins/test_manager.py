@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from polarbear_plugins import RaceResult, Trajectory, hookimpl, load_plugins, read_trajectories
+from polarbear_plugins import RaceResult, RaceSettings, Trajectory, hookimpl, load_plugins, race, read_trajectories
 from polarbear_plugins.errors import InvalidInputError, PluginWarning, SourceError, UnknownNameError
 from polarbear_plugins.inference import Engine
 from polarbear_plugins.plugins import hookspecs
@@ -420,3 +420,21 @@ def test_a_hook_says_that_it_stops_at_the_first_result_if_and_only_if_it_does(sp
 
 def first_name(plugins: Plugins, suite: str) -> str:
     return next(plugins.suite(suite).identities(0)).name
+
+
+def test_plugins_are_loaded_once_for_a_race_and_its_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    loaded: list[str] = []
+    load = Plugins.load
+
+    def counted(self: Plugins, entry_point: EntryPoint) -> None:
+        loaded.append(entry_point.name)
+        load(self, entry_point)
+
+    monkeypatch.setattr(Plugins, "load", counted)
+    settings = RaceSettings(seed=1, draws=200, max_rounds=1)
+    options = {"algorithms": 2, "timepoints": 2}
+    race("synthetic", "synthetic", [1, 2], settings, workers=0, portfolio_options=options).report(
+        tmp_path / "race.html"
+    )
+    assert {"synthetic", "table"} <= set(loaded)
+    assert len(loaded) == len(set(loaded))

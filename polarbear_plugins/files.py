@@ -203,6 +203,8 @@ def unreadable(path: Path, kind: str, problem: Exception) -> SourceError:
     """The error for a file that is missing or of another kind."""
     if isinstance(problem, FileNotFoundError):
         return SourceError(f"{path}: there is no such file.")
+    if isinstance(problem, IsADirectoryError):
+        return SourceError(f"{path} is a folder, not a {kind}. Give a file.")
     return SourceError(f"{path.name} cannot be read as a {kind}: {reason(problem)}")
 
 

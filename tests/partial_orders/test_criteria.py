@@ -149,6 +149,8 @@ def test_bad_tables_are_refused(tmp_path: Path, text: str, message: str) -> None
 def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PolarBearError, match="there is no such file"):
         read_criteria(tmp_path / "absent.csv")
+    with pytest.raises(SourceError, match="is a folder, not a text table"):
+        read_criteria(tmp_path)
     (tmp_path / "picture.csv").write_bytes(b"\x89PNG\xff\xfe\x00")
     with pytest.raises(PolarBearError, match=r"picture\.csv cannot be read"):
         read_criteria(tmp_path / "picture.csv")

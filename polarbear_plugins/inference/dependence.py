@@ -26,7 +26,7 @@ from scipy.linalg import cholesky, solve_triangular
 from threadpoolctl import threadpool_limits
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.inference.native.temporal import GridPoint, Modes, WarmStart, find_centre
+from polarbear_plugins.inference.native.modes import GridPoint, Modes, WarmStart, find_centre
 from polarbear_plugins.inference.task import Task
 from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert, scores
 from polarbear_plugins.rankings.table import RankingTable

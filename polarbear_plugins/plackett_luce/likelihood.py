@@ -8,6 +8,7 @@ cost of a posterior hardly depends on the number of rankings.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,8 +20,9 @@ from polarbear_plugins.arrays import FloatArray, RankArray
 from polarbear_plugins.plackett_luce.subsets import Statistics
 from polarbear_plugins.plackett_luce.ties import tie_gradient, tie_hessian, tie_value
 
-# Utilities further below the best one count as this far below it, so that no sum underflows to 0.
+# Ratings further than this below the best one would underflow when squared; sets are then summed in logarithms.
 LOWEST = -300.0
+_CHUNK = 1 << 20  # numbers processed at a time where sets are summed in logarithms
 _MOST_PAIRS = 1 << 18
 # More sets than this are kept as booleans and processed in parts of this size.  Up to 12 algorithms have fewer.
 MANY_SETS = 1 << 12
@@ -82,13 +84,17 @@ class Likelihood:
     def values(self, x: FloatArray) -> FloatArray:
         """Log-likelihood of each timepoint at ``x[..., timepoint, algorithm]``."""
         shifted = x - x.max(axis=-1, keepdims=True)
-        theta = np.exp(np.maximum(shifted, LOWEST))
+        far, theta = _is_far(shifted), np.exp(np.maximum(shifted, LOWEST))
         values: FloatArray = np.einsum("...tn,tn->...t", shifted, self.wins)
         for block in self.blocks:
             for part in block.parts:
-                sums = _set_sums(theta[..., block.timepoints, :], block.members_of(part))
-                logs = np.einsum("...ts,ts->...t", np.log(sums, out=sums), block.counts[:, part])
-                values[..., block.timepoints] -= logs
+                members = block.members_of(part)
+                if far:
+                    logs = _log_set_sums(shifted[..., block.timepoints, :], members)
+                else:
+                    sums = _set_sums(theta[..., block.timepoints, :], members)
+                    logs = np.log(sums, out=sums)
+                values[..., block.timepoints] -= np.einsum("...ts,ts->...t", logs, block.counts[:, part])
         for tie in self.ties:
             for t in np.flatnonzero(tie.counts):
                 values[..., t] -= tie.counts[t] * tie_value(shifted[..., t, :], tie.block, tie.rest)
@@ -97,9 +103,12 @@ class Likelihood:
     def gradient(self, x: FloatArray) -> FloatArray:
         """Gradient at ``x[..., timepoint, algorithm]``, of the same shape."""
         shifted = x - x.max(axis=-1, keepdims=True)
-        theta = np.exp(np.maximum(shifted, LOWEST))
+        far, theta = _is_far(shifted), np.exp(np.maximum(shifted, LOWEST))
         gradient: FloatArray = np.empty_like(theta)
         for block in self.blocks:
+            if far:
+                gradient[..., block.timepoints, :] = -_expected_wins(shifted[..., block.timepoints, :], block)
+                continue
             here = theta[..., block.timepoints, :]
             pulls = np.zeros((here[..., 0].size, here.shape[-1]))
             for part in block.parts:
@@ -116,39 +125,112 @@ class Likelihood:
 
     def information(self, x: FloatArray) -> FloatArray:
         """Negative second derivative at ``x[timepoint, algorithm]``, ``[timepoint, algorithm, algorithm]``."""
+        return self.mean_information(x[None])
+
+    def mean_information(self, x: FloatArray) -> FloatArray:
+        """Information averaged over ``x[draw, timepoint, algorithm]``; that of large ties is taken at the mean."""
         shifted = x - x.max(axis=-1, keepdims=True)
-        theta = np.exp(np.maximum(shifted, LOWEST))
-        timepoints, n = x.shape
+        far, theta = _is_far(shifted), np.exp(np.maximum(shifted, LOWEST))
+        _, timepoints, n = x.shape
         information = np.empty((timepoints, n, n))
         for block in self.blocks:
-            here = theta[block.timepoints]
-            squares, pulls = np.zeros((len(here), n, n)), np.zeros_like(here)
+            if far:
+                information[block.timepoints] = _information_of_choices(shifted[:, block.timepoints], block)
+                continue
+            here = theta[:, block.timepoints]
+            squares, pulls = np.zeros((*here.shape, n)), np.zeros_like(here)
             for part in block.parts:
                 members = block.members_of(part)
-                sums = here @ members.T
+                sums = _set_sums(here, members)
                 first = block.counts[:, part] / sums
                 squares += _weighted_squares(block.pairs, members, first / sums)
-                pulls += first @ members
-            information[block.timepoints] = -squares * here[:, :, None] * here[:, None, :]
-            information[block.timepoints, range(n), range(n)] += here * pulls
+                pulls += _set_sums(first, members.T)
+            squares *= here[..., :, None] * here[..., None, :]
+            information[block.timepoints] = -squares.mean(axis=0)
+            information[block.timepoints, range(n), range(n)] += (here * pulls).mean(axis=0)
         for tie in self.ties:
+            centre = shifted.mean(axis=0)
             for t in np.flatnonzero(tie.counts):
-                information[t] += tie.counts[t] * tie_hessian(shifted[t], tie.block, tie.rest)
+                information[t] += tie.counts[t] * tie_hessian(centre[t], tie.block, tie.rest)
         return information
 
 
 def _set_sums(theta: FloatArray, members: FloatArray) -> FloatArray:
-    """Ratings of sets, ``[..., timepoint, set]``, by one matrix product."""
-    sums = theta.reshape(-1, theta.shape[-1]) @ members.T
+    """Sums ``[..., set]`` of ``theta[..., algorithm]`` over the members of sets, by one matrix product."""
+    sums = theta.reshape(math.prod(theta.shape[:-1]), theta.shape[-1]) @ members.T
     return sums.reshape(*theta.shape[:-1], len(members))
 
 
+def set_shares(x: FloatArray, members: FloatArray) -> FloatArray:
+    """Share ``[..., set, algorithm]`` of each algorithm in the ratings of sets at ``x[..., algorithm]``."""
+    shifted = x - x.max(axis=-1, keepdims=True)
+    if _is_far(shifted):
+        shares = [_softmax(inside) for inside in _members_only(x, members)]
+        return np.concatenate(shares).reshape(*x.shape[:-1], *members.shape)
+    theta = np.exp(shifted)
+    return theta[..., None, :] * members / _set_sums(theta, members)[..., None]
+
+
+def _softmax(x: FloatArray) -> FloatArray:
+    return np.exp(x - np.logaddexp.reduce(x, axis=-1)[..., None])
+
+
+def _is_far(shifted: FloatArray) -> bool:
+    return float(shifted.min(initial=0.0)) < LOWEST
+
+
+def _log_set_sums(x: FloatArray, members: FloatArray) -> FloatArray:
+    """Logarithms of the ratings of sets, ``[..., set]``, however far apart the utilities are."""
+    logs = [np.logaddexp.reduce(part, axis=-1) for part in _members_only(x, members)]
+    return np.concatenate(logs).reshape(*x.shape[:-1], len(members))
+
+
+def _members_only(x: FloatArray, members: FloatArray) -> Iterator[FloatArray]:
+    """Yield utilities ``[row, set, algorithm]`` of the members of each set, some rows at a time."""
+    rows, outside = x.reshape(-1, x.shape[-1]), np.where(members > 0, 0.0, -np.inf)
+    size = max(1, _CHUNK // max(1, outside.size))
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size, None, :] + outside
+
+
+def _choices(x: FloatArray, block: Block) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+    """Yield the first row, the probabilities ``[row, set, algorithm]`` of choosing from sets, and the counts of these."""
+    timepoints = len(block.counts)
+    for part in block.parts:
+        start = 0
+        for inside in _members_only(x, block.members_of(part)):
+            probabilities = _softmax(inside)
+            timepoint = np.arange(start, start + len(inside)) % timepoints
+            yield start, probabilities, block.counts[timepoint][:, part]
+            start += len(inside)
+
+
+def _expected_wins(x: FloatArray, block: Block) -> FloatArray:
+    """How often each algorithm would be chosen, ``[..., timepoint, algorithm]``, however far apart the utilities are."""
+    wins = np.zeros((x[..., 0].size, x.shape[-1]))
+    for start, probabilities, counts in _choices(x, block):
+        wins[start : start + len(counts)] += np.einsum("rs,rsi->ri", counts, probabilities)
+    return wins.reshape(x.shape)
+
+
+def _information_of_choices(x: FloatArray, block: Block) -> FloatArray:
+    """Information averaged over the draws of ``x[draw, timepoint, algorithm]``, however far apart the utilities are."""
+    draws, timepoints, n = x.shape
+    information = np.zeros((draws * timepoints, n, n))
+    for start, probabilities, counts in _choices(x, block):
+        here = information[start : start + len(counts)]
+        here -= np.einsum("rs,rsi,rsj->rij", counts, probabilities, probabilities, optimize=True)
+        here[:, range(n), range(n)] += np.einsum("rs,rsi->ri", counts, probabilities)
+    return information.reshape(draws, timepoints, n, n).mean(axis=0)
+
+
 def _weighted_squares(pairs: FloatArray | None, members: FloatArray, weights: FloatArray) -> FloatArray:
-    """Sum over sets of weight times the outer product of their members, ``[timepoint, algorithm, algorithm]``."""
+    """Sum over sets of ``weights[..., set]`` times the outer product of their members, ``[..., algorithm, algorithm]``."""
     n = members.shape[1]
     if pairs is not None:
-        return (weights @ pairs).reshape(len(weights), n, n)
-    return np.stack([(members.T * row) @ members for row in weights])
+        return _set_sums(weights, pairs.T).reshape(*weights.shape[:-1], n, n)
+    rows = weights.reshape(-1, len(members))
+    return np.stack([(members.T * row) @ members for row in rows]).reshape(*weights.shape[:-1], n, n)
 
 
 def _blocks(statistics: Statistics) -> list[Block]:

@@ -16,8 +16,14 @@ from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.priors import Dirichlet, HierarchicalDirichlet, TemporalPrior
 
 
-def native(task: Task, *, min_moves: int = 0) -> Draws:
-    """Compute a posterior by Laplace expansion, importance sampling and, where needed, Markov moves."""
+def native(task: Task, *, temper: bool = False) -> Draws:
+    """Compute a posterior by importance sampling from a Gaussian approximation, or by tempering from it.
+
+    Parameters
+    ----------
+    temper
+        Whether to temper under a temporal prior even where importance sampling suffices.
+    """
     # One BLAS thread: the products are small, and several threads would be slower and round differently.
     with threadpool_limits(1, user_api="blas"):
         if isinstance(task.prior, Dirichlet):
@@ -25,7 +31,7 @@ def native(task: Task, *, min_moves: int = 0) -> Draws:
         if isinstance(task.prior, HierarchicalDirichlet):
             return _hierarchical(task, task.prior)
         if isinstance(task.prior, TemporalPrior):
-            return sample_temporal(task, min_moves=min_moves)
+            return sample_temporal(task, temper=temper)
     raise InvalidInputError(f"The native engine does not support the prior {task.prior!r}.")
 
 
@@ -44,19 +50,25 @@ def _dirichlet(task: Task, prior: Dirichlet) -> Draws:
 
 def _diagnostics(done: list[Timepoint]) -> Diagnostics:
     routes = [timepoint.route for timepoint in done]
-    poor = [place for place, timepoint in enumerate(done) if not timepoint.good]
+    poor = [place for place, timepoint in enumerate(done) if timepoint.problems]
     moved = [timepoint for timepoint in done if timepoint.moves]
     return Diagnostics(
         engine="native",
         route=", ".join(f"{routes.count(route)} timepoints by {route}" for route in dict.fromkeys(routes)),
         good=not poor,
-        problems=(f"{len(poor)} timepoints (first: number {poor[0]}) did not converge",) if poor else (),
+        problems=_problems(done, poor),
         k_hat=max(timepoint.k_hat for timepoint in done),
         effective_draws=min(timepoint.effective for timepoint in done),
         moves=max(timepoint.moves for timepoint in done),
         acceptance=min((t.acceptance for t in moved if t.acceptance is not None), default=None),
         memory=max((t.memory for t in moved if t.memory is not None), default=None),
     )
+
+
+def _problems(done: list[Timepoint], poor: list[int]) -> tuple[str, ...]:
+    if not poor:
+        return ()
+    return (f"at {len(poor)} timepoints, first at number {poor[0]}, {'; '.join(done[poor[0]].problems)}",)
 
 
 def _hierarchical(task: Task, prior: HierarchicalDirichlet) -> Draws:

@@ -14,15 +14,25 @@ from numpy.typing import NDArray
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.environment import available_cores
 from polarbear_plugins.inference.native.importance import antithetic_normals, resample, smooth_weights
-from polarbear_plugins.inference.native.laplace import LaplaceTarget, has_mixed, hmc_move, memory, weights_suffice
+from polarbear_plugins.inference.native.mixture import Component, Mixture
+from polarbear_plugins.inference.native.quality import (
+    distinct_share,
+    has_forgotten,
+    memory,
+    shortcomings,
+    weights_suffice,
+)
+from polarbear_plugins.inference.native.target import Target
+from polarbear_plugins.inference.native.tempering import sample_tempered
 from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
 from polarbear_plugins.plackett_luce.subsets import Statistics
 
 _T_DEGREES = 7.0
 # The rating of an algorithm that was chosen less often than this has a long lower tail.
 _FEW_WINS = 4.0
-_MAX_HMC_MOVES = 20
 _MAX_GIBBS_SWEEPS = 200
+_SWEEPS = 5  # between two looks at what was forgotten
+_WORTH_WEIGHING = 0.05  # share of the draws that weights must be worth to be used
 _MOST_SWEPT = 1 << 13  # sets; a sweep draws an arrival for each set and draw
 _MOST_GROUPS = 8
 _WORTH_THREADS = 1 << 18  # draws times sets; with fewer, threads would mostly wait for the GIL
@@ -43,12 +53,7 @@ class Timepoint:
     moves: int = 0
     acceptance: float | None = None
     memory: float | None = None
-
-    @property
-    def good(self) -> bool:
-        """Whether the weights were good, or the moves no longer depend on where they began."""
-        draws = len(self.utilities)
-        return weights_suffice(self.k_hat, self.effective, draws) or has_mixed(self.memory, draws)
+    problems: tuple[str, ...] = ()
 
 
 def sample_timepoints(
@@ -70,56 +75,64 @@ def sample_timepoints(
         return list(itertools.chain.from_iterable(threads.map(work, parts)))
 
 
-def _sample(statistics: Statistics, target: LaplaceTarget, draws: int, rng: np.random.Generator) -> Timepoint:
-    """Importance sampling around the mode, followed by Markov moves where that does not suffice.
-
-    The proposal is normal, or a t distribution where an algorithm hardly ever won.
-    """
+def _sample(statistics: Statistics, target: Target, draws: int, rng: np.random.Generator) -> Timepoint:
+    """Importance sampling around the mode; where that does not suffice, Gibbs sweeps, or tempering."""
     heavy = bool(statistics.wins.min() < _FEW_WINS)
     z, weights, k_hat, effective = _propose(target, draws, heavy, rng)
-    done: dict[str, Any] = {"mode": target.mode[0], "k_hat": k_hat, "effective": effective}
-    z = z[resample(weights, draws, rng)]
     if weights_suffice(k_hat, effective, draws):
-        route = "importance sampling (t)" if heavy else "importance sampling"
-        return Timepoint(utilities=_utilities(target, z), route=route, **done)
-
-    first = z
-    shares: list[float] = []
-    # A Gibbs sweep crosses a long tail in one step, where Hamiltonian moves are slow; it does not support large ties.
-    sweepable = not statistics.ties and statistics.sets[0][1].size <= _MOST_SWEPT
-    long_tail = bool(statistics.wins.min() < 1.0) and sweepable
-    remainder = target.remainder(z)
-    while len(shares) < _MAX_HMC_MOVES and not long_tail:
-        z, remainder, accepted = hmc_move(target, z, remainder, rng)
-        shares.append(float(accepted.mean()))
-        if len(shares) % 2 == 0 and has_mixed(memory(first, z), draws):
-            break
-    left = memory(first, z)
-    if has_mixed(left, draws) or not sweepable:
         return Timepoint(
-            utilities=_utilities(target, z),
-            route="Hamiltonian moves",
-            moves=len(shares),
-            acceptance=float(np.mean(shares)),
-            memory=left,
-            **done,
+            utilities=_utilities(target, z[resample(weights, draws, rng)]),
+            mode=target.centre[0],
+            route="importance sampling (t)" if heavy else "importance sampling",
+            k_hat=k_hat,
+            effective=effective,
         )
-    utilities = _utilities(target, z)
-    begun, sweeps = utilities, 0
-    while sweeps < _MAX_GIBBS_SWEEPS and (sweeps == 0 or not has_mixed(memory(begun, utilities), draws)):
-        for _ in range(5):
+    if statistics.ties or statistics.sets[0][1].size > _MOST_SWEPT:
+        return _temper(target, draws, k_hat, rng)
+    # Weights that are worth hardly anything would leave copies of a few draws to begin with.
+    begin = z[resample(weights, draws, rng)] if effective > _WORTH_WEIGHING * draws else z[:draws]
+    return _sweep(statistics, target, _utilities(target, begin), k_hat, rng)
+
+
+def _sweep(
+    statistics: Statistics, target: Target, begin: FloatArray, k_hat: float, rng: np.random.Generator
+) -> Timepoint:
+    """Gibbs sweeps, which cross a long tail in one step, until the draws have forgotten where they began."""
+    draws, sweeps, left, utilities = len(begin), 0, 1.0, begin
+    while sweeps < _MAX_GIBBS_SWEEPS and not has_forgotten(left, draws):
+        for _ in range(_SWEEPS):
             utilities = gibbs_sweep(statistics, utilities, rng)
-        sweeps += 5
+        sweeps += _SWEEPS
+        left = memory(begin, utilities)
+    chains = {"left": left, "chains": draws, "moves": sweeps, "effective": float(draws), "acceptance": None}
     return Timepoint(
         utilities=utilities,
+        mode=target.centre[0],
         route="Gibbs sweeps",
+        k_hat=k_hat,
+        effective=float(draws),  # parallel chains do not depend on each other
         moves=sweeps,
-        memory=memory(begun, utilities),
-        **done,
+        memory=left,
+        problems=shortcomings(draws, distinct=distinct_share(utilities), **chains),
     )
 
 
-def expand(statistics: Statistics, start: FloatArray | None = None) -> list[LaplaceTarget]:
+def _temper(target: Target, draws: int, k_hat: float, rng: np.random.Generator) -> Timepoint:
+    done = sample_tempered(Mixture([Component(target, 0.0, 0.0)]), draws, rng)
+    return Timepoint(
+        utilities=done.utilities[:, 0],
+        mode=target.centre[0],
+        route="tempering",
+        k_hat=k_hat,
+        effective=done.effective,
+        moves=done.moves,
+        acceptance=done.acceptance,
+        memory=done.memory,
+        problems=done.problems(distinct_share(done.utilities)),
+    )
+
+
+def expand(statistics: Statistics, start: FloatArray | None = None) -> list[Target]:
     """Find the mode of each timepoint by Newton's method and expand the log-density there.
 
     Parameters
@@ -155,7 +168,7 @@ def expand(statistics: Statistics, start: FloatArray | None = None) -> list[Lapl
     for t in range(statistics.timepoints):
         single, place = Likelihood(statistics.at(t)), slice(t, t + 1)
         whitener, residual = _Whitener(matrices[t]), matrices[t] @ gradient[t]
-        targets.append(LaplaceTarget(single, x[place], gradient[place], information[place], whitener, residual))
+        targets.append(Target(single, x[place], gradient[place], information[place], whitener, residual))
     return targets
 
 
@@ -180,7 +193,7 @@ class _Whitener:
 
 
 def _propose(
-    target: LaplaceTarget, draws: int, heavy: bool, rng: np.random.Generator
+    target: Target, draws: int, heavy: bool, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, float, float]:
     """Proposals in ``z``, their weights, k-hat and the effective number of draws; more proposals where that helps."""
     dimension = target.whitener.dimension
@@ -202,7 +215,7 @@ def _propose(
             return np.concatenate(points), weights, k_hat, min(effective, draws)
 
 
-def _utilities(target: LaplaceTarget, z: FloatArray) -> FloatArray:
+def _utilities(target: Target, z: FloatArray) -> FloatArray:
     return target.utilities(z)[:, 0]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,9 @@ class Coordinates:
         Prior precision of ``v``, and half the logarithm of its determinant.
     parts, places
         Slices of ``v``, and of the timepoints that depend on them.
+    factor, inverse
+        Map from independent standard normal coefficients to ``v`` and its inverse; ``None`` where ``v`` are these
+        coefficients.
     """
 
     loadings: FloatArray
@@ -37,6 +40,16 @@ class Coordinates:
     log_scale: float
     parts: list[slice]
     places: list[slice]
+    factor: FloatArray | None = None
+    inverse: FloatArray | None = None
+
+    def coefficients(self, v: FloatArray) -> FloatArray:
+        """Standard normal coefficients of ``v[..., coordinate, function]``, which mean the same for every prior."""
+        return v if self.inverse is None else self.inverse @ v
+
+    def from_coefficients(self, coefficients: FloatArray) -> FloatArray:
+        """Undo :meth:`coefficients`."""
+        return coefficients if self.factor is None else self.factor @ coefficients
 
 
 def find_coordinates(factor: FloatArray, functions: int) -> Coordinates:
@@ -56,7 +69,8 @@ def find_coordinates(factor: FloatArray, functions: int) -> Coordinates:
         inverse[np.abs(inverse) < 1e-10 * np.abs(inverse).max()] = 0.0  # rounding
         reach = _reach(inverse)
         if size >= 3 * max(reach, least):
-            return _parted(identity, inverse.T @ inverse, -float(np.log(diagonal).sum()), max(reach, least))
+            values = _parted(identity, inverse.T @ inverse, -float(np.log(diagonal).sum()), max(reach, least))
+            return replace(values, factor=factor, inverse=inverse)
     return _parted(factor, identity, 0.0, size)
 
 
@@ -92,6 +106,7 @@ class Root:
                 block -= self._below[-1] @ self._below[-1].T
             self._diagonal.append(cholesky(block.T, lower=True, overwrite_a=True, check_finite=False))
         self.log_determinant = sum(float(np.log(np.diag(root)).sum()) for root in self._diagonal)
+        self.size = sum(block.size for block in (*self._diagonal, *self._below))
 
     def _block(self, one: int, other: int, information: FloatArray) -> FloatArray:
         """Precision between parts, ``[function, coordinate]`` flattened; of a part and itself the upper triangle."""
@@ -122,15 +137,28 @@ class Root:
 
     def back(self, half: FloatArray) -> FloatArray:
         """Solve with the transposed factor; returns ``[coordinate, function]``."""
-        coordinates = np.empty((len(self._coordinates.precision), self._functions))
-        rest = half
+        return self.steps(half[None])[0]
+
+    def steps(self, z: FloatArray) -> FloatArray:
+        """Steps ``[draw, coordinate, function]`` of the coordinates for each standard normal ``z[draw]``."""
+        steps = np.empty((len(z), len(self._coordinates.precision), self._functions))
+        rest = z
         after: FloatArray | None = None
         for number in reversed(range(len(self._diagonal))):
-            rest, here = np.split(rest, [-len(self._diagonal[number])])
+            rest, here = np.split(rest, [-len(self._diagonal[number])], axis=1)
             here = here if after is None else here - after @ self._below[number]
-            after = solve_triangular(self._diagonal[number], here, lower=True, trans=1, check_finite=False)
-            coordinates[self._coordinates.parts[number]] = after.reshape(self._functions, -1).T
-        return coordinates
+            after = solve_triangular(self._diagonal[number], here.T, lower=True, trans=1, check_finite=False).T
+            inside = after.reshape(len(z), self._functions, -1)
+            steps[:, self._coordinates.parts[number]] = inside.transpose(0, 2, 1)
+        return steps
+
+    def whitened(self, steps: FloatArray) -> FloatArray:
+        """Undo :meth:`steps`."""
+        parts = [steps[:, part].transpose(0, 2, 1).reshape(len(steps), -1) for part in self._coordinates.parts]
+        z = [part @ root for part, root in zip(parts, self._diagonal, strict=True)]
+        for here, after, below in zip(z, parts[1:], self._below, strict=False):
+            here += after @ below
+        return np.concatenate(z, axis=1)
 
     def whitener(self, basis: FloatArray) -> BlockWhitener:
         """Map from standard normal ``z`` to utilities with this precision."""

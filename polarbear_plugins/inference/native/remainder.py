@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import Float32Array, FloatArray
-from polarbear_plugins.plackett_luce.likelihood import LOWEST, MANY_SETS, Block, Likelihood
+from polarbear_plugins.plackett_luce.likelihood import MANY_SETS, Block, Likelihood, set_shares
 
 # Single precision suffices for steps up to this, where exp does not overflow, and for this many choices: logarithms of
 # numbers near 1 err by less than 1e-7, and their sums by at most 0.01, which is negligible in the weight of a draw.
 _LONGEST_STEP = 80.0
 _MOST_COUNTS = 1e5
+_LONGEST_DOUBLE_STEP = 690.0
 # The same bound for the error of the cubic expansion: draws that could exceed it are weighted set by set.
 _MOST_LEFT = 0.01
 # Numbers processed at a time: few enough to stay in the cache, enough to hide the cost of a call.
@@ -36,8 +37,8 @@ _SMALL_CHANGE = 0.5
 class Remainder:
     """Error of the second-order expansion around ``x`` of the log-likelihood of utilities ``x + step``.
 
-    Ratings of sets are divided by those at ``x``.  Their logarithms are then near 0, and single precision suffices,
-    which takes a third of the time.
+    Ratings of sets are divided by those at ``x``.  Their logarithms are then near 0, and single precision suffices
+    unless steps are long, which takes a third of the time.
 
     Parameters
     ----------
@@ -53,44 +54,48 @@ class Remainder:
         totals = [block.counts.sum(axis=1) for block in likelihood.blocks]
         most_sets = max(block.counts.shape[1] for block in likelihood.blocks)
         self._many = most_sets > MANY_SETS and not likelihood.ties
-        large = float(np.linalg.norm(np.concatenate(totals))) > _MOST_COUNTS
-        self._exact = bool(likelihood.ties) or (large and not self._many)
-        self._theta = np.exp(np.maximum(x - x.max(axis=-1, keepdims=True), LOWEST))
+        self._large = float(np.linalg.norm(np.concatenate(totals))) > _MOST_COUNTS and not self._many
         # Shares of many sets among many algorithms are recomputed each time, because they would fill the memory.
-        few = sum(block.counts.size for block in likelihood.blocks) * x.shape[1] <= _MOST_SHARES
-        self._blocks = [
-            (block, block.counts.astype(np.float32), self._shares(block, slice(None)) if few else None)
-            for block in likelihood.blocks
-        ]
+        self._few = sum(block.counts.size for block in likelihood.blocks) * x.shape[1] <= _MOST_SHARES
+        self._shares_of_blocks: dict[type[np.floating[Any]], list[NDArray[Any]]] = {}
         # The gradient is that of the wins minus that of the sets; the wins are linear.
-        self._pulls = (likelihood.wins - gradient).astype(np.float32)
-        self._single_information = information.astype(np.float32)
+        self._pulls = likelihood.wins - gradient
+        self._single = self._pulls.astype(np.float32), information.astype(np.float32)
         self.most_draws = 512 if self._many else max(1, min(512, _CHUNK // max(1, most_sets)))
 
     def value(self, step: Float32Array) -> FloatArray:
         """Remainder for each ``step[draw, timepoint, algorithm]``; fastest for up to ``most_draws`` draws."""
-        if not self._single_suffices(step):
+        if self._is_beyond_shares(step):
             return self._exact_value(step)
         if self._many:
             return self._value_of_many(step)
-        value = np.einsum("ztn,ztn->z", step, self._pulls + 0.5 * _times(step, self._single_information))
-        for _, _, counts, _, sums in self._groups(step):
+        here, pulls, information = self._precise(step)
+        value = np.einsum("ztn,ztn->z", here, pulls + 0.5 * _times(here, information))
+        for _, _, counts, _, sums in self._groups(here):
             value -= (np.log(sums, out=sums) @ counts[:, :, None]).sum(axis=0)[:, 0]
         return value.astype(np.float64)
 
     def gradient(self, step: Float32Array) -> Float32Array:
         """Gradient of the remainder, of the same shape as the steps."""
-        if not self._single_suffices(step):
+        if self._is_beyond_shares(step):
             exact = self._likelihood.gradient(self._x + step) - self._gradient
             return (exact + _times(step, self._information)).astype(np.float32)
-        gradient = self._pulls + _times(step, self._single_information)
-        for timepoints, shares, counts, theta, sums in self._groups(step):
-            pulls = np.divide(counts[:, None, :], sums, out=sums) @ shares.transpose(0, 2, 1)
-            gradient[:, timepoints] -= (theta * pulls).transpose(1, 0, 2)
-        return gradient
+        here, pulls, information = self._precise(step)
+        gradient = pulls + _times(here, information)
+        for timepoints, shares, counts, theta, sums in self._groups(here):
+            won = np.divide(counts[:, None, :], sums, out=sums) @ shares.transpose(0, 2, 1)
+            gradient[:, timepoints] -= (theta * won).transpose(1, 0, 2)
+        return gradient.astype(np.float32, copy=False)
 
-    def _single_suffices(self, step: Float32Array) -> bool:
-        return not self._exact and float(np.abs(step).max(initial=0.0)) < _LONGEST_STEP
+    def _is_beyond_shares(self, step: Float32Array) -> bool:
+        """Whether the steps must be computed anew from the likelihood."""
+        return bool(self._likelihood.ties) or float(np.abs(step).max(initial=0.0)) >= _LONGEST_DOUBLE_STEP
+
+    def _precise(self, step: Float32Array) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Steps, pulls and information in the precision that these steps need."""
+        if self._large or float(np.abs(step).max(initial=0.0)) >= _LONGEST_STEP:
+            return step.astype(np.float64), self._pulls, self._information
+        return step, *self._single
 
     def _exact_value(self, step: Float32Array) -> FloatArray:
         change = self._likelihood.value(self._x + step) - self._likelihood.value(self._x)
@@ -101,7 +106,7 @@ class Remainder:
         """Remainder for very many sets: by sums of powers, or set by set where these are not accurate enough."""
         long = step.astype(np.float64)
         change = np.expm1(long)
-        pulls = self._likelihood.wins - self._gradient
+        pulls = self._pulls
         value: FloatArray = np.einsum("ztn,ztn->z", long, 0.5 * _times(long, self._information))
         far = np.ones(len(step), dtype=bool)
         if len(step) >= _WORTH_CUBES:
@@ -176,26 +181,33 @@ class Remainder:
                     yield block, part, first, block.counts[first, part]
 
     def _groups(
-        self, step: Float32Array
-    ) -> Iterator[tuple[slice, Float32Array, Float32Array, Float32Array, Float32Array]]:
+        self, step: NDArray[Any]
+    ) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]]:
         """Yield some timepoints at a time, with shares and counts of sets, ratings of algorithms, ratings of sets."""
-        for block, counts, ready in self._blocks:
-            size = max(1, _CHUNK // max(1, len(step) * counts.shape[1]))
-            for first in range(0, len(counts), size):
-                inside = slice(first, min(first + size, len(counts)))
+        dtype = step.dtype.type
+        if self._few and dtype not in self._shares_of_blocks:
+            every = slice(None)
+            self._shares_of_blocks[dtype] = [self._shares(b, every, every, dtype) for b in self._likelihood.blocks]
+        for place, block in enumerate(self._likelihood.blocks):
+            size = max(1, _CHUNK // max(1, len(step) * block.counts.shape[1]))
+            for first in range(0, len(block.counts), size):
+                inside = slice(first, min(first + size, len(block.counts)))
                 here = slice(block.timepoints.start + inside.start, block.timepoints.start + inside.stop)
                 theta = np.exp(step[:, here].transpose(1, 0, 2))
                 for part in block.parts:
-                    shares = self._shares(block, inside, part) if ready is None else ready[inside, :, part]
-                    yield here, shares, counts[inside, part], theta, theta @ shares
+                    shares = (
+                        self._shares_of_blocks[dtype][place][inside, :, part]
+                        if self._few
+                        else self._shares(block, inside, part, dtype)
+                    )
+                    yield here, shares, block.counts[inside, part].astype(dtype), theta, theta @ shares
 
     def _shares(
         self, block: Block, inside: slice, part: slice = slice(None), dtype: type[np.floating[Any]] = np.float32
     ) -> NDArray[Any]:
         """Share ``[timepoint, algorithm, set]`` of each algorithm in the rating of some sets of a block."""
-        theta, members = self._theta[block.timepoints][inside], block.members_of(part)
-        shares: NDArray[Any] = theta[:, :, None] * members.T / (theta @ members.T)[:, None]
-        return shares.astype(dtype, copy=False)
+        shares = set_shares(self._x[block.timepoints][inside], block.members_of(part))
+        return shares.transpose(0, 2, 1).astype(dtype, copy=False)
 
 
 def _times(step: NDArray[Any], matrices: NDArray[Any]) -> NDArray[Any]:

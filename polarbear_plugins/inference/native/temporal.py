@@ -1,317 +1,269 @@
-"""The native engine for temporal priors: a grid over the hyperparameters, a Gaussian expansion at each grid point.
+"""The native engine for temporal priors: a grid over the hyperparameters, a Gaussian approximation at each grid point.
 
-With ``eta = factor(phi) @ u`` and standard normal ``u``, Newton's method finds the mode of ``u`` for any ``phi``, and
-the expansion there gives the evidence of ``phi``.  A grid along the main axes of that evidence replaces the continuous
-hyperparameters.  Draws come from the grid and the expansions by importance sampling, against the exact density; where
-that does not suffice, Hamiltonian moves of ``z`` and jumps between grid points follow, which leave that density
-invariant.
+A grid along the main axes of the evidence replaces the continuous hyperparameters.  Where importance sampling from the
+expansions at the modes suffices, that is all.  Otherwise tempering leads from better approximations to the posterior,
+with jumps between grid points and more of these wherever the draws go.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.inference.native.importance import (
-    antithetic_normals,
-    resample,
-    smooth_weights,
-    systematic_resample,
-)
-from polarbear_plugins.inference.native.laplace import LaplaceTarget, has_mixed, hmc_move, memory, weights_suffice
-from polarbear_plugins.inference.native.precision import Root, find_coordinates
+from polarbear_plugins.inference.native.importance import antithetic_normals
+from polarbear_plugins.inference.native.mixture import Component, Mixture, sample_by_importance
+from polarbear_plugins.inference.native.modes import GridPoint, Modes, WarmStart, find_centre
+from polarbear_plugins.inference.native.quality import distinct_share, weights_suffice
+from polarbear_plugins.inference.native.tempering import Particles, sample_tempered
 from polarbear_plugins.inference.task import Draws, Task
-from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
 from polarbear_plugins.posterior.posterior import Diagnostics
-from polarbear_plugins.priors.base import TemporalPrior
 
-_DIFFERENCE = 0.2  # step of the finite differences of the log-evidence
 _DROP = 6.0  # grid points whose log-evidence is this far below the best are left out
 _MAX_GRID = 150
-_MAX_MOVES = 60
+# A first look at the remainder: beyond this standard deviation, importance sampling is not tried.
+_LOOKS, _HOPELESS = 200, 3.0
+# Grid points to begin tempering with: fewer, since more are added where needed.
+_FIRST_DROP, _FIRST_GRID = 4.0, 40
+_AVERAGED = 64  # draws over which the approximations are averaged
+_NUMBERS_KEPT = 8e7  # in all matrices of the grid points
+_POPULATED = 0.003  # share of the draws at a grid point that asks for its neighbours
+_TOO_MANY_AT_THE_EDGE = 0.02
+# Additions and multiplications after which tempering gives up: about a minute.
+_MOST_WORK = 3e11
+
+Place: TypeAlias = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WarmStart:
-    """Mode of the hyperparameters and latent functions of an earlier posterior."""
-
-    phi: FloatArray
-    eta: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class Expansion:
-    """The log-likelihood of latent functions ``eta[timepoint, function]`` and its derivatives."""
-
-    eta: FloatArray
-    value: float
-    gradient: FloatArray
-    information: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class GridPoint:
-    """Mode of the latent functions for given hyperparameters, and the evidence of these hyperparameters."""
-
-    phi: FloatArray
-    factor: FloatArray
-    mode: Expansion
-    root: Root
-    residual: FloatArray
-    log_evidence: float
-
-
-class Modes:
-    """Finds modes for given hyperparameters; each search starts from the mode found before."""
-
-    def __init__(self, task: Task, start: WarmStart | None = None) -> None:
-        self.prior = cast(TemporalPrior, task.prior)
-        self.time = task.time
-        self.likelihood = Likelihood(task.statistics)
-        self.basis = helmert(task.statistics.algorithms)
-        self._shift = task.evidence_shift
-        self._zero = self._expand(np.zeros((self.time.size, self.basis.shape[1])))
-        self._last = self._zero if start is None else self._expand(start.eta)
-
-    def at(self, phi: FloatArray, near: GridPoint | None = None) -> GridPoint:
-        """Expand the posterior for the hyperparameters ``phi``."""
-        factor = _square(np.asarray(self.prior.factor(phi, self.time, np), dtype=np.float64))
-        point = self._newton(phi, factor, self._last if near is None else near.mode)
-        self._last = point.mode
-        return point
-
-    def _newton(self, phi: FloatArray, factor: FloatArray, near: Expansion) -> GridPoint:
-        coordinates = find_coordinates(factor, self.basis.shape[1])
-        loadings, precision = coordinates.loadings, coordinates.precision
-        v, here = np.zeros((loadings.shape[1], self.basis.shape[1])), self._zero
-        density = here.value
-        if near is not here:
-            # Other hyperparameters change the latent functions little, and their likelihood not at all: its expansion
-            # at the mode for other hyperparameters gives nearly the mode for these.
-            root = Root(coordinates, near.information)
-            pull = near.gradient + np.einsum("tqr,tr->tq", near.information, near.eta)
-            new = root.back(root.half(loadings.T @ pull))
-            there = self._expand(loadings @ new)
-            new_density = there.value - 0.5 * float(np.sum(new * (precision @ new)))
-            if new_density > density:
-                v, density, here = new, new_density, there
-        while True:
-            root = Root(coordinates, here.information)
-            half = root.half(loadings.T @ here.gradient - precision @ v)
-            decrement = float(half @ half)
-            if decrement < 1e-4:  # the remaining slope is taken into account
-                break
-            step = root.back(half)
-            scale = 1.0
-            while scale > 1e-6:
-                new = v + scale * step
-                there = self._expand(loadings @ new)
-                new_density = there.value - 0.5 * float(np.sum(new * (precision @ new)))
-                if new_density >= density + 1e-4 * scale * decrement:
-                    break
-                scale *= 0.5
-            else:
-                break
-            v, density, here = new, new_density, there
-        evidence = density + v.shape[1] * coordinates.log_scale - root.log_determinant
-        evidence += float(self.prior.log_hyperprior(phi, np)) + (self._shift(factor) if self._shift else 0.0)
-        return GridPoint(phi, factor, here, root, half, float(evidence))
-
-    def _expand(self, eta: FloatArray) -> Expansion:
-        x = eta @ self.basis.T
-        information = self.basis.T @ self.likelihood.information(x) @ self.basis
-        return Expansion(eta, float(self.likelihood.value(x)), self.likelihood.gradient(x) @ self.basis, information)
-
-    def target(self, point: GridPoint) -> LaplaceTarget:
-        """Coordinates around the mode in which the posterior is nearly standard normal."""
-        basis, mode = self.basis, point.mode
-        information = basis @ mode.information @ basis.T
-        x, gradient = mode.eta @ basis.T, mode.gradient @ basis.T
-        return LaplaceTarget(self.likelihood, x, gradient, information, point.root.whitener(basis), point.residual)
-
-
-def _square(factor: FloatArray) -> FloatArray:
-    """Factor of the same covariance with at most as many coefficients as timepoints."""
-    if factor.shape[1] <= factor.shape[0]:
-        return factor
-    _, root = np.linalg.qr(factor.T)
-    return root.T
-
-
-def find_centre(modes: Modes, start: WarmStart | None) -> tuple[GridPoint, FloatArray]:
-    """Mode of the evidence over the hyperparameters, and the axes of its curvature scaled to one standard deviation."""
-    phi = np.asarray(modes.prior.start if start is None else start.phi, dtype=np.float64)
-    d = phi.size
-    for _ in range(15):
-        centre = modes.at(phi)
-        slope, curvature = _differences(lambda phi: -modes.at(phi).log_evidence, phi, -centre.log_evidence)
-        lengths, axes = np.linalg.eigh(curvature)
-        lengths = np.maximum(np.abs(lengths), 0.3)  # flat or indefinite: bounds the step by the width of the hyperprior
-        step = -axes @ ((axes.T @ slope) / lengths)
-        step *= min(1.0, 1.0 / np.abs(step).max()) if d and np.abs(step).max() > 0 else 1.0
-        if not d or np.sqrt(np.sum((axes.T @ step) ** 2 * lengths)) < 0.3:
-            break
-        phi = phi + step
-    return centre, axes / np.sqrt(lengths)
-
-
-def _differences(function: Callable[[FloatArray], float], x: FloatArray, value: float) -> tuple[FloatArray, FloatArray]:
-    """Gradient and Hessian by finite differences."""
-    steps = np.eye(x.size) * _DIFFERENCE
-    up = np.array([function(x + step) for step in steps])
-    down = np.array([function(x - step) for step in steps])
-    slope = (up - down) / (2 * _DIFFERENCE)
-    curvature = np.diag((up + down - 2 * value) / _DIFFERENCE**2)
-    for i, j in itertools.combinations(range(x.size), 2):
-        both = function(x + steps[i] + steps[j]) + function(x - steps[i] - steps[j])
-        mixed = (both - up[i] - up[j] - down[i] - down[j] + 2 * value) / (2 * _DIFFERENCE**2)
-        curvature[i, j] = curvature[j, i] = mixed
-    return slope, curvature
-
-
-def _grid(modes: Modes, centre: GridPoint, axes: FloatArray) -> list[GridPoint]:
-    """Points around the centre, one standard deviation apart, up to where the evidence is negligible."""
-    d = centre.phi.size
-    origin = (0,) * d
-    points = {origin: centre}
-    best = centre.log_evidence
-    todo = list(_neighbours(origin))
-    while todo and len(points) < _MAX_GRID:
-        place, origin = todo.pop(0)
-        if place in points:
-            continue
-        near = points[origin]
-        point = modes.at(centre.phi + axes @ np.array(place, dtype=np.float64), near)
-        points[place] = point
-        best = max(best, point.log_evidence)
-        if point.log_evidence > best - _DROP:
-            todo += _neighbours(place)
-    return [point for point in points.values() if point.log_evidence > best - _DROP]
-
-
-def _neighbours(place: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    for axis, by in itertools.product(range(len(place)), (1, -1)):
-        yield (*place[:axis], place[axis] + by, *place[axis + 1 :]), place
-
-
-def sample_temporal(task: Task, *, min_moves: int = 0) -> Draws:
+def sample_temporal(task: Task, *, temper: bool = False) -> Draws:
     """Draws from the posterior under a temporal prior.
 
     Parameters
     ----------
-    min_moves
-        Number of Hamiltonian moves to make even where importance sampling suffices.
+    temper
+        Whether to temper even where importance sampling suffices.
     """
     start = task.start if isinstance(task.start, WarmStart) else None
     rng = np.random.default_rng(task.seed)
     modes = Modes(task, start)
-    prior = modes.prior
-    if start is not None and start.phi.shape != np.shape(prior.start):
+    if start is not None and start.phi.shape != np.shape(modes.prior.start):
         start = None
     centre, axes = find_centre(modes, start)
-    points = _grid(modes, centre, axes)
-    sampler = _Sampler([modes.target(point) for point in points], points)
-    which, z, k_hat, effective = sampler.propose(task.draws, rng)
-
-    shares: list[float] = []
-    left: float | None = None
-    well_weighted = weights_suffice(k_hat, effective, task.draws)
-    if not well_weighted or min_moves:
-        first = sampler.utilities(which, z).reshape(task.draws, -1)
-        remainder = sampler.remainder(which, z)
-        while len(shares) < _MAX_MOVES:
-            which, z, remainder, share = sampler.move(which, z, remainder, rng)
-            shares.append(share)
-            if len(shares) >= max(min_moves, 2):
-                left = memory(first, sampler.utilities(which, z).reshape(task.draws, -1))
-                if well_weighted or has_mixed(left, task.draws):
-                    break
-    good = well_weighted or has_mixed(left, task.draws)
-    problem = (
-        f"importance sampling has k-hat {k_hat:.2f} and {effective:.0f} effective draws of {task.draws}, and after "
-        f"{len(shares)} moves draws still correlate by {left or 0:.2f} with where they began"
-    )
-    # A grid point represents its cell.
-    cell = rng.uniform(-0.5, 0.5, (task.draws, centre.phi.size)) @ axes.T
-    phis = np.array([point.phi for point in points])[which] + cell
+    state = WarmStart(centre.phi, centre.mode.eta)
+    done = None if temper or _hopeless(modes, centre, rng) else _by_importance(modes, centre, axes, task.draws, rng)
+    phis, utilities, diagnostics = done or _by_tempering(modes, centre, axes, task.draws, rng)
     return Draws(
-        utilities=sampler.utilities(which, z),
-        hyperparameters={name: phis[:, i] for i, name in enumerate(prior.hyperparameters)},
-        diagnostics=Diagnostics(
-            engine="native",
-            route=f"{len(points)} grid points, importance sampling" + (f", {len(shares)} moves" if shares else ""),
-            good=good,
-            problems=() if good else (problem,),
-            k_hat=k_hat,
-            effective_draws=effective,
-            moves=len(shares),
-            acceptance=float(np.mean(shares)) if shares else None,
-            memory=left,
-        ),
-        state=WarmStart(centre.phi, centre.mode.eta),
+        utilities=utilities,
+        hyperparameters={name: phis[:, i] for i, name in enumerate(modes.prior.hyperparameters)},
+        diagnostics=diagnostics,
+        state=state,
     )
 
 
-class _Sampler:
-    """Draws ``(grid point, z)``."""
+def _hopeless(modes: Modes, centre: GridPoint, rng: np.random.Generator) -> bool:
+    target = modes.target(centre)
+    looks = target.remainder(antithetic_normals(_LOOKS, target.whitener.dimension, rng))
+    return not float(looks.std()) < _HOPELESS
 
-    def __init__(self, targets: list[LaplaceTarget], points: list[GridPoint]) -> None:
-        self.targets = targets
-        evidence = np.array([point.log_evidence for point in points])
-        self.probabilities = np.exp(evidence - evidence.max())
-        self.probabilities /= self.probabilities.sum()
 
-    def groups(self, which: NDArray[np.intp]) -> Iterator[tuple[LaplaceTarget, NDArray[np.intp]]]:
+def _by_importance(
+    modes: Modes, centre: GridPoint, axes: FloatArray, draws: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, Diagnostics] | None:
+    """Importance sampling from the expansions at the modes, ``None`` if that does not suffice."""
+    points = _grid(modes, centre, axes)
+    mixture = Mixture([Component(modes.target(point), point.log_evidence, point.log_evidence) for point in points])
+    which, z, k_hat, effective = sample_by_importance(mixture, draws, rng)
+    if not weights_suffice(k_hat, effective, draws):
+        return None
+    phis = np.array([point.phi for point in points])[which] + _inside_cells(axes, draws, rng)
+    route = f"{len(points)} grid points, importance sampling"
+    diagnostics = Diagnostics(engine="native", route=route, good=True, k_hat=k_hat, effective_draws=effective)
+    return phis, mixture.utilities(which, z), diagnostics
+
+
+def _by_tempering(
+    modes: Modes, centre: GridPoint, axes: FloatArray, draws: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, Diagnostics]:
+    family = _GridFamily(modes, centre, axes, rng)
+    done = sample_tempered(family, draws, rng, family.most_leaps(draws))
+    problems = done.problems(distinct_share(done.utilities)) + family.problems(done.which)
+    diagnostics = Diagnostics(
+        engine="native",
+        route=f"{len(family.points)} grid points, {done.temperatures} temperatures, {done.moves} moves",
+        good=not problems,
+        problems=problems,
+        effective_draws=done.effective,
+        moves=done.moves,
+        acceptance=done.acceptance,
+        memory=done.memory,
+    )
+    phis = np.array([point.phi for point in family.points])[done.which] + _inside_cells(family.axes, draws, rng)
+    return phis, done.utilities, diagnostics
+
+
+def _inside_cells(axes: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
+    """Steps from a grid point to somewhere in its cell, which it represents."""
+    return rng.uniform(-0.5, 0.5, (draws, len(axes))) @ axes.T
+
+
+def _grid(modes: Modes, centre: GridPoint, axes: FloatArray) -> list[GridPoint]:
+    """Points around the centre, one standard deviation apart, up to where the evidence is negligible."""
+    origin = (0,) * centre.phi.size
+    points = {origin: centre}
+    best = centre.log_evidence
+    todo = [(place, origin) for place in neighbours(origin)]
+    while todo and len(points) < _MAX_GRID:
+        place, near = todo.pop(0)
+        if place in points:
+            continue
+        point = modes.at(centre.phi + axes @ np.array(place, dtype=np.float64), points[near])
+        points[place] = point
+        best = max(best, point.log_evidence)
+        if point.log_evidence > best - _DROP:
+            todo += [(beyond, place) for beyond in neighbours(place)]
+    return [point for point in points.values() if point.log_evidence > best - _DROP]
+
+
+def neighbours(place: Place) -> Iterator[Place]:
+    """Yield the places one step along each axis.
+
+    >>> list(neighbours((3,)))
+    [(4,), (2,)]
+    """
+    for axis, by in itertools.product(range(len(place)), (1, -1)):
+        yield (*place[:axis], place[axis] + by, *place[axis + 1 :])
+
+
+class _GridFamily(Mixture):
+    """A grid of averaged approximations that grows where draws go, with jumps between its points.
+
+    There are two kinds of jumps.  Those at the same ``z`` suit data that say much: they keep a draw where it is
+    relative to the approximation.  Those at the same coefficients of the prior suit data that say little, such as an
+    algorithm that always wins, which any larger scale explains as well.
+    """
+
+    def __init__(self, modes: Modes, centre: GridPoint, axes: FloatArray, rng: np.random.Generator) -> None:
+        super().__init__([])
+        self._modes = modes
+        # The same for all grid points: then their differences are those of the posterior.
+        self._averaged = antithetic_normals(_AVERAGED, centre.residual.size, rng)
+        self.points: list[GridPoint] = []
+        self._places: dict[Place, int] = {}
+        origin = (0,) * centre.phi.size
+        self._origin, self.axes = centre.phi, axes
+        self._add(origin, centre)
+        # The worse the approximation, the wider is the posterior of the hyperparameters than it suggests.
+        spread = self.components[0].target.remainder(self._averaged).std()
+        self.axes = axes * min(1 + float(spread) / 3, 3.0)
+        self._most_points = int(min(max(_NUMBERS_KEPT / (3 * self.points[0].root.size), 9), _MAX_GRID))
+        todo = [(place, origin) for place in neighbours(origin)]
+        while todo and len(self.points) < min(_FIRST_GRID, self._most_points):
+            place, near = todo.pop(0)
+            if place in self._places:
+                continue
+            self._add(place, self.points[self._places[near]])
+            best = max(component.log_weight for component in self.components)
+            if self.components[-1].log_weight > best - _FIRST_DROP:
+                todo += [(beyond, place) for beyond in neighbours(place)]
+
+    def _add(self, place: Place, near: GridPoint) -> None:
+        phi = self._origin + self.axes @ np.array(place, dtype=np.float64)
+        point = self._modes.averaged(phi, near, self._averaged)
+        target = self._modes.target(point)
+        log_weight = point.log_evidence + float(target.remainder(self._averaged).mean())
+        self._places[place] = len(self.points)
+        self.points.append(point)
+        self.components.append(Component(target, log_weight, point.log_evidence))
+
+    def most_leaps(self, chains: int) -> int:
+        """Evaluations of the gradient that the work allowed for suffices for."""
+        likelihood = self._modes.likelihood
+        sets = sum(block.counts.size for block in likelihood.blocks) * self._modes.basis.shape[0]
+        return int(max(_MOST_WORK / (4 * chains * (sets + self.points[0].root.size)), 100))
+
+    def hyperparameters(self, which: NDArray[np.intp]) -> FloatArray:
+        """Hyperparameters ``[draw, hyperparameter]``."""
+        return np.array([point.phi for point in self.points])[which]
+
+    def jump(self, particles: Particles, temperature: float, rng: np.random.Generator) -> Particles:
+        """Jump at the same ``z``, then at the same coefficients, then add the neighbours of populated grid points."""
+        if len(self.points) == 1:
+            return particles
+        for same_coefficients in (False, True):
+            particles = self._jump(particles, temperature, rng, same_coefficients)
+        for k in self._populated(particles.which):
+            for place in neighbours(self._place(k)):
+                if place not in self._places and len(self.points) < self._most_points:
+                    self._add(place, self.points[k])
+        return particles
+
+    def _jump(
+        self, particles: Particles, temperature: float, rng: np.random.Generator, same_coefficients: bool
+    ) -> Particles:
+        which, z = particles.which, particles.z
+        chances = self._chances(which)
+        other = rng.choice(len(chances), len(which), p=chances)
+        there, gain = z, np.zeros(len(z))
+        if same_coefficients:
+            there = self._moved(which, other, z)
+            # The density of coefficients instead of ``z``.
+            scale = np.array([point.root.log_determinant - _log_scale(point) for point in self.points])
+            squares = np.einsum("zk,zk->z", there, there) - np.einsum("zk,zk->z", z, z)
+            gain = scale[other] - scale[which] - 0.5 * squares
+        remainder = self.remainder(other, there)
+        logs = np.array([component.log_weight for component in self.components]) - np.log(chances)
+        gain += logs[other] - logs[which] + temperature * (remainder - particles.remainder)
+        taken = np.log(rng.random(len(z))) < gain
+        return Particles(
+            np.where(taken, other, which),
+            np.where(taken[:, None], there, z),
+            np.where(taken, remainder, particles.remainder),
+        )
+
+    def _moved(self, which: NDArray[np.intp], other: NDArray[np.intp], z: FloatArray) -> FloatArray:
+        """``z`` of the same coefficients at other grid points."""
+        coefficients = np.empty((len(z), *self.points[0].v.shape))
         for k in np.unique(which):
-            yield self.targets[k], np.flatnonzero(which == k)
+            here, rows = self.points[k], np.flatnonzero(which == k)
+            coefficients[rows] = here.coordinates.coefficients(here.v + here.root.steps(z[rows]))
+        there = np.empty_like(z)
+        for k in np.unique(other):
+            here, rows = self.points[k], np.flatnonzero(other == k)
+            there[rows] = here.root.whitened(here.coordinates.from_coefficients(coefficients[rows]) - here.v)
+        return there
 
-    def remainder(self, which: NDArray[np.intp], z: FloatArray) -> FloatArray:
-        value = np.empty(len(z))
-        for target, rows in self.groups(which):
-            value[rows] = target.remainder(z[rows])
-        return value
+    def _chances(self, which: NDArray[np.intp]) -> FloatArray:
+        """Probability of proposing each grid point: high where draws are and next to them, nowhere 0."""
+        counts = np.bincount(which, minlength=len(self.points))
+        chances = counts + 0.05 * counts.mean()
+        for place, k in self._places.items():
+            beside = [self._places[near] for near in neighbours(place) if near in self._places]
+            chances[beside] += counts[k] / len(beside)
+        return chances / chances.sum()
 
-    def utilities(self, which: NDArray[np.intp], z: FloatArray) -> FloatArray:
-        utilities = np.empty((len(z), *self.targets[0].mode.shape))
-        for target, rows in self.groups(which):
-            utilities[rows] = target.utilities(z[rows])
-        return utilities
+    def _place(self, k: int) -> Place:
+        return list(self._places)[k]
 
-    def propose(self, draws: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], FloatArray, float, float]:
-        """Importance sampling, with more proposals than draws where the weights are uneven."""
-        dimension = self.targets[0].whitener.dimension
-        places: list[NDArray[np.intp]] = []
-        points: list[FloatArray] = []
-        logs: list[FloatArray] = []
-        half = -(-draws // 2)
-        while True:
-            # A point and its mirror image have the same hyperparameters.
-            one = rng.permutation(systematic_resample(self.probabilities, half, rng))
-            places.append(np.concatenate([one, one])[:draws])
-            points.append(antithetic_normals(draws, dimension, rng))
-            logs.append(self.remainder(places[-1], points[-1]))
-            weights, k_hat, effective = smooth_weights(np.concatenate(logs))
-            if effective >= 0.9 * draws or k_hat > 0.7 or len(points) == 4:
-                break
-        chosen = resample(weights, draws, rng)
-        return np.concatenate(places)[chosen], np.concatenate(points)[chosen], k_hat, min(effective, float(draws))
+    def _populated(self, which: NDArray[np.intp]) -> list[int]:
+        counts = np.bincount(which, minlength=len(self.points))
+        return np.flatnonzero(counts > _POPULATED * len(which)).tolist()
 
-    def move(
-        self, which: NDArray[np.intp], z: FloatArray, remainder: FloatArray, rng: np.random.Generator
-    ) -> tuple[NDArray[np.intp], FloatArray, FloatArray, float]:
-        """Move every ``z`` at its grid point, then propose a jump to another one; both leave the density invariant."""
-        new, here, taken = np.empty_like(z), np.empty_like(remainder), np.empty(len(z), dtype=bool)
-        for target, rows in self.groups(which):
-            new[rows], here[rows], taken[rows] = hmc_move(target, z[rows], remainder[rows], rng)
-        if len(self.targets) > 1:
-            other = rng.choice(len(self.targets), len(z), p=self.probabilities)
-            there = self.remainder(other, new)
-            jumps = np.log(rng.random(len(z))) < there - here
-            which, here = np.where(jumps, other, which), np.where(jumps, there, here)
-        return which, new, here, float(taken.mean())
+    def problems(self, which: NDArray[np.intp]) -> tuple[str, ...]:
+        """Whether the grid ends where draws are."""
+        counts = np.bincount(which, minlength=len(self.points))
+        at_the_edge = sum(
+            int(counts[k])
+            for k in self._populated(which)
+            if any(place not in self._places for place in neighbours(self._place(k)))
+        )
+        if at_the_edge <= _TOO_MANY_AT_THE_EDGE * len(which):
+            return ()
+        return (f"{at_the_edge / len(which):.0%} of the draws are at the edge of the grid of hyperparameters",)
+
+
+def _log_scale(point: GridPoint) -> float:
+    return point.v.shape[1] * point.coordinates.log_scale

@@ -1,0 +1,81 @@
+"""When draws are good enough to decide on."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from polarbear_plugins.arrays import FloatArray
+
+# Shares of the draws that must be distinct, and that they must be worth; share of moves that must be accepted.
+_FEWEST_DISTINCT, _FEWEST_EFFECTIVE, _LOWEST_ACCEPTANCE = 0.25, 0.05, 0.2
+
+
+def weights_suffice(k_hat: float, effective: float, draws: int) -> bool:
+    """Whether importance weights are good enough without moves; k-hat is noisy where all draws count."""
+    return effective > 0.5 * draws and (k_hat < 0.5 or (k_hat < 0.7 and effective > 0.9 * draws))
+
+
+def correlations(before: FloatArray, after: FloatArray) -> FloatArray:
+    """Absolute correlation of each coordinate between where parallel chains began and where they are.
+
+    A coordinate that has no spread counts as 1: chains that all began at one place cannot show that they forgot it.
+    """
+    first = before - before.mean(axis=0)
+    second = after - after.mean(axis=0)
+    products = [np.einsum("zk,zk->k", one, other) for one, other in ((first, first), (second, second), (first, second))]
+    spread = np.sqrt(products[0] * products[1])
+    return np.divide(np.abs(products[2]), spread, out=np.ones_like(spread), where=spread > 0)
+
+
+def memory(before: FloatArray, after: FloatArray) -> float:
+    """Largest of the :func:`correlations`."""
+    return float(np.max(correlations(before, after), initial=0.0))
+
+
+def has_forgotten(left: float, chains: int) -> bool:
+    """Whether chains no longer correlate with where they began, beyond chance for that many chains."""
+    return left < max(0.1, 3.5 / math.sqrt(chains))
+
+
+def distinct_share(utilities: FloatArray) -> float:
+    """Share of distinct draws of ``utilities[draw, ...]``."""
+    # Draws of a continuous quantity are equal only if they are copies; their sums tell copies apart fast.
+    sums = utilities.reshape(len(utilities), -1) @ np.linspace(1.0, 2.0, utilities[0].size)
+    return len(np.unique(sums)) / len(utilities)
+
+
+def shortcomings(
+    draws: int,
+    *,
+    distinct: float,
+    effective: float,
+    acceptance: float | None,
+    left: float,
+    chains: int,
+    moves: int,
+) -> tuple[str, ...]:
+    """Reasons why draws by Markov moves are not good enough, none if they are.
+
+    Parameters
+    ----------
+    distinct
+        Share of distinct draws.
+    effective
+        Number of independent draws that they are worth.
+    acceptance
+        Share of accepted moves; ``None`` where a move is never rejected.
+    left
+        Correlation of the chains with where they began.
+    """
+    found = []
+    if not has_forgotten(left, chains):
+        found.append(f"after {moves} moves draws still correlate by {left:.2f} with where they began")
+    if distinct < _FEWEST_DISTINCT:
+        found.append(f"only {distinct:.0%} of the draws are distinct")
+    if effective < _FEWEST_EFFECTIVE * draws:
+        found.append(f"{draws} draws are worth only {effective:.0f} independent ones")
+    if acceptance is not None and acceptance < _LOWEST_ACCEPTANCE:
+        found.append(f"only {acceptance:.0%} of the moves were accepted")
+    return tuple(found)

@@ -77,5 +77,10 @@ def _hierarchical(task: Task, prior: HierarchicalDirichlet) -> Draws:
     return Draws(
         utilities=done.utilities,
         hyperparameters={"log_kappa": done.log_kappa},
-        diagnostics=replace(diagnostics, route=f"{done.nodes} grid points, {diagnostics.route}"),
+        diagnostics=replace(
+            diagnostics,
+            route=f"{done.anchors} values of kappa, {diagnostics.route}",
+            good=diagnostics.good and not done.problems,
+            problems=diagnostics.problems + done.problems,
+        ),
     )

@@ -21,24 +21,25 @@ from polarbear_plugins.inference.native.quality import (
     memory,
     shortcomings,
     weights_suffice,
+    worth_of_rounds,
 )
 from polarbear_plugins.inference.native.target import Target
 from polarbear_plugins.inference.native.tempering import sample_tempered
-from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
+from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert, log_set_sums
 from polarbear_plugins.plackett_luce.subsets import Statistics
 
 _T_DEGREES = 7.0
 # The rating of an algorithm that was chosen less often than this has a long lower tail.
 _FEW_WINS = 4.0
 _MAX_GIBBS_SWEEPS = 200
-_SWEEPS = 5  # between two looks at what was forgotten
+_SWEEPS = 2  # between two looks at what was forgotten
+_ROUNDS = 4  # times that the draws of parallel chains are kept
+_FEWEST_CHAINS = 500
 _WORTH_WEIGHING = 0.05  # share of the draws that weights must be worth to be used
 _MOST_SWEPT = 1 << 13  # sets; a sweep draws an arrival for each set and draw
 _MOST_GROUPS = 8
 _WORTH_THREADS = 1 << 18  # draws times sets; with fewer, threads would mostly wait for the GIL
 _PART = 16  # timepoints that one thread works on at a time
-_LOWEST_LOG = -650.0  # below, exp underflows
-_MOST_ARRIVALS = 1e290  # sums of these do not overflow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,22 +99,45 @@ def _sweep(
     statistics: Statistics, target: Target, begin: FloatArray, k_hat: float, rng: np.random.Generator
 ) -> Timepoint:
     """Gibbs sweeps, which cross a long tail in one step, until the draws have forgotten where they began."""
-    draws, sweeps, left, utilities = len(begin), 0, 1.0, begin
-    while sweeps < _MAX_GIBBS_SWEEPS and not has_forgotten(left, draws):
-        for _ in range(_SWEEPS):
+    draws = len(begin)
+    chains = min(draws, max(_FEWEST_CHAINS, -(-draws // _ROUNDS)))
+    rounds, sweeps, left = [begin[:chains]], 0, 1.0
+
+    def go_on(utilities: FloatArray, count: int) -> FloatArray:
+        for _ in range(count):
             utilities = gibbs_sweep(statistics, utilities, rng)
+        return utilities
+
+    while sweeps < _MAX_GIBBS_SWEEPS and not has_forgotten(left, chains):
+        rounds[0] = go_on(rounds[0], _SWEEPS)
         sweeps += _SWEEPS
-        left = memory(begin, utilities)
-    chains = {"left": left, "chains": draws, "moves": sweeps, "effective": float(draws), "acceptance": None}
+        left = memory(begin[:chains], rounds[0])
+    # As many again: what is left of a start that was far from the posterior is then negligible, too.
+    rounds[0] = go_on(rounds[0], sweeps)
+    gap = -(-sweeps // 2)
+    while chains * len(rounds) < draws:
+        rounds.append(go_on(rounds[-1], gap))
+    sweeps += sweeps + gap * (len(rounds) - 1)
+    utilities = np.concatenate(rounds)[:draws]
+    effective = worth_of_rounds(rounds)
+    problems = shortcomings(
+        draws,
+        distinct=distinct_share(utilities),
+        effective=effective,
+        acceptance=None,
+        left=left,
+        chains=chains,
+        moves=sweeps,
+    )
     return Timepoint(
         utilities=utilities,
         mode=target.centre[0],
         route="Gibbs sweeps",
         k_hat=k_hat,
-        effective=float(draws),  # parallel chains do not depend on each other
+        effective=min(effective, float(draws)),
         moves=sweeps,
         memory=left,
-        problems=shortcomings(draws, distinct=distinct_share(utilities), **chains),
+        problems=problems,
     )
 
 
@@ -222,32 +246,38 @@ def _utilities(target: Target, z: FloatArray) -> FloatArray:
 def gibbs_sweep(statistics: Statistics, utilities: FloatArray, rng: np.random.Generator) -> FloatArray:
     """One exact Gibbs sweep over latent gamma variables of every draw; for a timepoint's statistics with its prior.
 
-    The last set is that of the prior, all algorithms together.  After the arrivals Z of the sets and the ratings given
+    The last set is that of the prior, all algorithms together.  After the arrivals of the sets and the ratings given
     them, groups of algorithms are scaled together with the arrivals of the sets inside them: the common rating of a
-    group that is far behind would change only in small steps if ratings moved one by one.
+    group that is far behind would change only in small steps if ratings moved one by one.  All are logarithms, since
+    ratings under a small alpha are smaller than the smallest number.
     """
     members, counts = statistics.sets[0][0][:-1].astype(np.float64, copy=False), statistics.sets[0][1][:-1]
-    shape = statistics.wins[0]
-    theta = np.exp(np.maximum(utilities - utilities.max(axis=1, keepdims=True), _LOWEST_LOG))
-    # The prior makes theta the shares of independent gamma variables; their sum is independent of the shares.
-    theta *= rng.gamma(statistics.sets[0][1][-1], size=(len(theta), 1)) / theta.sum(axis=1, keepdims=True)
-    with np.errstate(over="ignore"):  # arrivals of nearly vanishing ratings overflow
-        arrivals = rng.gamma(counts, size=(len(theta), len(counts))) / np.maximum(theta @ members.T, 1e-300)
-    arrivals = np.minimum(arrivals, _MOST_ARRIVALS)
-    # A gamma variable of small shape underflows; its logarithm does not: G(a) = G(a + 1) U^(1 / a).
-    logs = np.log(rng.gamma(shape + 1, size=theta.shape)) + np.log(rng.random(theta.shape)) / shape
-    logs -= np.log1p(arrivals @ members)
+    shape, everything = statistics.wins[0], np.ones((1, utilities.shape[1]))
+    draws = len(utilities)
+    # The prior makes ratings the shares of independent gamma variables; their sum is independent of the shares.
+    total = _log_gamma(np.full(1, statistics.sets[0][1][-1]), draws, rng)
+    logs = utilities - log_set_sums(utilities, everything) + total
+    arrivals = _log_gamma(counts, draws, rng) - log_set_sums(logs, members)
+    logs = _log_gamma(shape, draws, rng)
+    if len(members):
+        logs -= np.logaddexp(0.0, log_set_sums(arrivals, members.T))
     for group, inside, power in _groups(members, counts, shape):
-        theta = np.exp(np.maximum(logs, _LOWEST_LOG))
-        outside = members[~inside] * group
-        rate = theta @ group + np.einsum("zs,zs->z", arrivals[:, ~inside], theta @ outside.T)
-        log_scale = np.log(rng.gamma(power + 1, size=len(theta))) + np.log(rng.random(len(theta))) / power
-        log_scale -= np.log(rate)
-        logs += log_scale[:, None] * group
-        with np.errstate(over="ignore"):
-            arrivals[:, inside] *= np.exp(np.clip(-log_scale, _LOWEST_LOG, -_LOWEST_LOG))[:, None]
-        np.minimum(arrivals, _MOST_ARRIVALS, out=arrivals)
+        across = members * group
+        crossing = ~inside & across.any(axis=1)
+        rate = log_set_sums(logs, group[None])[:, 0]
+        if crossing.any():
+            each = arrivals[:, crossing] + log_set_sums(logs, across[crossing])
+            rate = np.logaddexp(rate, log_set_sums(each, np.ones((1, each.shape[1])))[:, 0])
+        scale = _log_gamma(np.full(1, power), draws, rng)[:, 0] - rate
+        logs += scale[:, None] * group
+        arrivals[:, inside] -= scale[:, None]
     return logs - logs.mean(axis=1, keepdims=True)
+
+
+def _log_gamma(shape: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
+    """Logarithms of gamma variables ``[draw, variable]``; one of small shape would underflow, its logarithm does not."""
+    size = (draws, shape.size)
+    return np.log(rng.gamma(shape + 1, size=size)) + np.log(rng.random(size)) / shape
 
 
 def _groups(

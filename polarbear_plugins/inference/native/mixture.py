@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.arrays import Float32Array, FloatArray
 from polarbear_plugins.inference.native.importance import (
     antithetic_normals,
     resample,
@@ -72,6 +72,13 @@ class Mixture:
         utilities = np.empty((len(z), *self.components[0].target.centre.shape))
         for component, rows in self.groups(which):
             utilities[rows] = component.target.utilities(z[rows])
+        return utilities
+
+    def rough_utilities(self, which: NDArray[np.intp], z: FloatArray) -> Float32Array:
+        """Utilities in single precision."""
+        utilities = np.empty((len(z), *self.components[0].target.centre.shape), dtype=np.float32)
+        for component, rows in self.groups(which):
+            utilities[rows] = component.target.rough_utilities(z[rows])
         return utilities
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], FloatArray]:

@@ -127,7 +127,7 @@ class Modes:
                 break
             gain, information, here = there.value - here.value, mixed, there
             pull = gradient + np.einsum("tqr,tr->tq", information, loadings @ here.v)
-            if gain < 0.1:
+            if gain < 0.3:
                 break
         v, root = here.v, here.root
         eta = loadings @ v

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -37,6 +38,18 @@ def memory(before: FloatArray, after: FloatArray) -> float:
 def has_forgotten(left: float, chains: int) -> bool:
     """Whether chains no longer correlate with where they began, beyond chance for that many chains."""
     return left < max(0.1, 3.5 / math.sqrt(chains))
+
+
+def worth_of_rounds(rounds: list[FloatArray]) -> float:
+    """Number of independent draws that successive states ``[chain, quantity]`` of parallel chains are worth.
+
+    It is that of the quantity for which it is lowest.
+    """
+    if len(rounds) == 1:
+        return float(len(np.unique(rounds[0], axis=0)))
+    next_to = np.mean([correlations(one, other) for one, other in itertools.pairwise(rounds)], axis=0)
+    distance = np.abs(np.subtract.outer(np.arange(len(rounds)), np.arange(len(rounds))))
+    return len(rounds[0]) / float((next_to.max(initial=0.0) ** distance).mean())
 
 
 def distinct_share(utilities: FloatArray) -> float:

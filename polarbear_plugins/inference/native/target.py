@@ -71,6 +71,12 @@ class Target:
         """Utilities ``[draw, timepoint, algorithm]``."""
         return self.centre + self.whitener.step(z)
 
+    def rough_utilities(self, z: FloatArray) -> Float32Array:
+        """Utilities in single precision."""
+        step: Float32Array = self._single.step(z.astype(np.float32))
+        step += self.centre.astype(np.float32)
+        return step
+
     def remainder(self, z: FloatArray) -> FloatArray:
         """Logarithm of the importance weight of each ``z``."""
         remainder: FloatArray = z @ self.residual

@@ -14,15 +14,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.arrays import Float32Array, FloatArray
 from polarbear_plugins.inference.native.importance import resample
-from polarbear_plugins.inference.native.quality import correlations, has_forgotten, shortcomings
+from polarbear_plugins.inference.native.quality import correlations, has_forgotten, shortcomings, worth_of_rounds
 
-_ROUNDS = 4  # times that the particles are kept, some moves apart
+_ROUNDS = 4  # times that the particles are kept, apart by this part of the moves that it took them to forget
+_GAPS = 6
 _FEWEST_CHAINS = 500
 _SURVIVING = 0.5  # share of the particles that the weights of a step must be worth
 _MOST_TEMPERATURES = 60
-_MOST_MOVES = 100
+_MOST_MOVES = 200
 # Trajectories are a quarter of a turn, after which a Gaussian has forgotten where it began.
 _TURN = math.pi / 2
 _LONGEST_STEP, _SHORTEST_STEP = 0.8, 0.04
@@ -63,6 +64,10 @@ class Family(Protocol):
 
     def utilities(self, which: NDArray[np.intp], z: FloatArray) -> FloatArray:
         """Utilities ``[draw, timepoint, algorithm]``."""
+        ...
+
+    def rough_utilities(self, which: NDArray[np.intp], z: FloatArray) -> Float32Array:
+        """Utilities in single precision."""
         ...
 
     def hyperparameters(self, which: NDArray[np.intp]) -> FloatArray:
@@ -119,13 +124,13 @@ def sample_tempered(family: Family, draws: int, rng: np.random.Generator, most_l
     watch.begin(particles)
     left = 1.0
     while len(mover.shares) < _MOST_MOVES and mover.leaps < most_leaps:
-        particles = mover.move(particles, 1.0)
+        particles = mover.move(mover.move(particles, 1.0), 1.0)
         left = watch.left(particles)
         if has_forgotten(left, chains):
             break
     left = left if temperature == 1 else 1.0  # otherwise they are draws of something else
     rounds = [particles]
-    gap = -(-len(mover.shares) // (_ROUNDS - 1))
+    gap = -(-len(mover.shares) // _GAPS)
     while chains * len(rounds) < draws and has_forgotten(left, chains):
         for _ in range(gap):
             particles = mover.move(particles, 1.0)
@@ -193,16 +198,11 @@ class _Watch:
             np.hstack([self._utilities(particles), self._family.hyperparameters(particles.which)])
             for particles in rounds
         ]
-        if len(seen) == 1:
-            return float(len(np.unique(seen[0], axis=0)))
-        next_to = np.mean([correlations(one, other) for one, other in zip(seen, seen[1:], strict=False)], axis=0)
-        distance = np.abs(np.subtract.outer(np.arange(len(seen)), np.arange(len(seen))))
-        variance = float((next_to.max(initial=0.0) ** distance).mean())
-        return len(seen[0]) / variance
+        return worth_of_rounds(seen)
 
     def _utilities(self, particles: Particles) -> FloatArray:
-        utilities = self._family.utilities(particles.which, particles.z).reshape(len(particles.z), -1)
-        return utilities[:, self._free] if self._free.size else utilities
+        rough = self._family.rough_utilities(particles.which, particles.z).reshape(len(particles.z), -1)
+        return (rough[:, self._free] if self._free.size else rough).astype(np.float64)
 
 
 class _Mover:

@@ -79,7 +79,7 @@ def _by_importance(
     which, z, k_hat, effective = sample_by_importance(mixture, draws, rng)
     if not weights_suffice(k_hat, effective, draws):
         return None
-    phis = np.array([point.phi for point in points])[which] + _inside_cells(axes, draws, rng)
+    phis = spread_over_cells(np.array([point.phi for point in points])[which], axes, rng)
     route = f"{len(points)} grid points, importance sampling"
     diagnostics = Diagnostics(engine="native", route=route, good=True, k_hat=k_hat, effective_draws=effective)
     return phis, mixture.utilities(which, z), diagnostics
@@ -101,13 +101,20 @@ def _by_tempering(
         acceptance=done.acceptance,
         memory=done.memory,
     )
-    phis = np.array([point.phi for point in family.points])[done.which] + _inside_cells(family.axes, draws, rng)
+    phis = spread_over_cells(family.hyperparameters(done.which), family.axes, rng)
     return phis, done.utilities, diagnostics
 
 
-def _inside_cells(axes: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
-    """Steps from a grid point to somewhere in its cell, which it represents."""
-    return rng.uniform(-0.5, 0.5, (draws, len(axes))) @ axes.T
+def spread_over_cells(phis: FloatArray, axes: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Move hyperparameters ``[draw, hyperparameter]`` from grid points to anywhere in the cells of these.
+
+    The draws are then drawn together, so that they vary as much as before, or at least as much as half a cell does.
+    """
+    inside = np.linalg.solve(axes, phis.T).T  # in units of cells
+    mean, variance = inside.mean(axis=0), inside.var(axis=0)
+    cell = 1 / 12
+    inside += rng.uniform(-0.5, 0.5, phis.shape)
+    return (mean + (inside - mean) * np.sqrt(np.maximum(variance, cell) / (variance + cell))) @ axes.T
 
 
 def _grid(modes: Modes, centre: GridPoint, axes: FloatArray) -> list[GridPoint]:
@@ -153,6 +160,7 @@ class _GridFamily(Mixture):
         self._averaged = antithetic_normals(_AVERAGED, centre.residual.size, rng)
         self.points: list[GridPoint] = []
         self._places: dict[Place, int] = {}
+        self._same_coefficients = False
         origin = (0,) * centre.phi.size
         self._origin, self.axes = centre.phi, axes
         self._add(origin, centre)
@@ -190,11 +198,11 @@ class _GridFamily(Mixture):
         return np.array([point.phi for point in self.points])[which]
 
     def jump(self, particles: Particles, temperature: float, rng: np.random.Generator) -> Particles:
-        """Jump at the same ``z``, then at the same coefficients, then add the neighbours of populated grid points."""
+        """Jump at the same ``z`` and at the same coefficients by turns; add the neighbours of populated grid points."""
         if len(self.points) == 1:
             return particles
-        for same_coefficients in (False, True):
-            particles = self._jump(particles, temperature, rng, same_coefficients)
+        self._same_coefficients = not self._same_coefficients
+        particles = self._jump(particles, temperature, rng, self._same_coefficients)
         for k in self._populated(particles.which):
             for place in neighbours(self._place(k)):
                 if place not in self._places and len(self.points) < self._most_points:

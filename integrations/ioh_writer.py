@@ -20,6 +20,7 @@ from typing import Any
 from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError, RunWarning, short
 from polarbear_plugins.problems.protocols import Identity
+from polarbear_plugins.trajectories.runs import check_values_known
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 _VERSION = "0.3.22"  # of the ioh that writes the same files
@@ -131,6 +132,7 @@ class IOHWriter:
         :raises InvalidInputError: its times are not numbers of evaluations.
         """
         who = f"{trajectory.algorithm!r} on {trajectory.instance!r}"
+        check_values_known(trajectory, "IOHprofiler data")
         times, best = trajectory.times, trajectory.best
         if times.size and ((times % 1 != 0).any() or times[0] < 1):
             odd = next(time for time in times.tolist() if time % 1 or time < 1)

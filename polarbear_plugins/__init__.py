@@ -7,11 +7,12 @@ from polarbear_plugins.journal import load_result
 from polarbear_plugins.plugins import hookimpl, load_plugins, read_trajectories
 from polarbear_plugins.posterior import Posterior, Relations, compare
 from polarbear_plugins.racing import RaceResult, RaceSettings, analyze
-from polarbear_plugins.rankings import RankingStream, RankingTable, rank, stream_rankings
+from polarbear_plugins.rankings import UNRANKED, RankingStream, RankingTable, rank, stream_rankings
 from polarbear_plugins.selection import select, select_portfolio
 from polarbear_plugins.trajectories import Trajectory, best_at, log_timepoints, uniform_timepoints
 
 __all__ = [
+    "UNRANKED",
     "PolarBearError",
     "Posterior",
     "RaceResult",

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -47,7 +48,7 @@ class Correction:
     """
 
     weights: FloatArray
-    evidence_shift: Callable[[FloatArray], float] | None
+    evidence_shift: EvidenceShift | None
     start: WarmStart
 
 
@@ -98,16 +99,44 @@ def _correction_at(point: GridPoint, likelihood: Likelihood, basis: FloatArray, 
     # One step of Newton's method from the mode: what the rankings of each timepoint say by themselves, in units of
     # its standard error.
     observed = np.sqrt(amount) * (eta @ directions) + (likelihood.gradient(x) @ basis @ directions) / np.sqrt(amount)
-    markov = _markov(correlation)
+    shift = EvidenceShift(observed, np.sqrt(amount), _markov(correlation), np.diag(1 / weights))
+    return Correction(weights, shift, WarmStart(point.phi, point.mode.eta))
 
-    def evidence_shift(factor: FloatArray) -> float:
+
+def _log_normal(x: FloatArray, covariance: FloatArray) -> float:
+    """Log-density of a normal vector up to a constant."""
+    root = cholesky(covariance, lower=True, check_finite=False)
+    scaled = solve_triangular(root, x, lower=True, check_finite=False)
+    return float(-0.5 * scaled @ scaled - np.log(np.diag(root)).sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvidenceShift:
+    """Log-evidence with correlated observations minus that with weighted ones, given the factor of a prior.
+
+    Attributes
+    ----------
+    observed
+        ``observed[timepoint, direction]``: what the rankings say, in units of its standard error.
+    scale
+        ``scale[timepoint, direction]``: those units, as factors.
+    correlated, weighted
+        Covariances over time of the errors of ``observed``.
+    """
+
+    observed: FloatArray
+    scale: FloatArray
+    correlated: FloatArray
+    weighted: FloatArray
+
+    def __call__(self, factor: Any, log_normal: Callable[[FloatArray, Any], Any] = _log_normal) -> Any:
+        """The shift; for a symbolic factor it needs ``log_normal(x, covariance)`` in the same symbols."""
         shift = 0.0
-        for seen, root in zip(observed.T, np.sqrt(amount).T, strict=True):
-            signal = (factor * root[:, None]) @ (factor * root[:, None]).T
-            shift += _log_normal(seen, signal + markov) - _log_normal(seen, signal + np.diag(1 / weights))
+        for seen, scale in zip(self.observed.T, self.scale.T, strict=True):
+            scaled = factor * scale[:, None]
+            signal = scaled @ scaled.T
+            shift += log_normal(seen, signal + self.correlated) - log_normal(seen, signal + self.weighted)
         return shift
-
-    return Correction(weights, evidence_shift, WarmStart(point.phi, point.mode.eta))
 
 
 def _markov(correlation: FloatArray) -> FloatArray:
@@ -115,12 +144,6 @@ def _markov(correlation: FloatArray) -> FloatArray:
     steps = np.clip(np.diag(correlation, 1), 1e-6, _LARGEST_STEP_CORRELATION)
     position = np.concatenate(([0.0], np.cumsum(-np.log(steps))))
     return np.exp(-np.abs(position[:, None] - position))
-
-
-def _log_normal(x: FloatArray, covariance: FloatArray) -> float:
-    root = cholesky(covariance, lower=True, check_finite=False)
-    scaled = solve_triangular(root, x, lower=True, check_finite=False)
-    return float(-0.5 * scaled @ scaled - np.log(np.diag(root)).sum())
 
 
 def score_correlation(table: RankingTable, x: FloatArray, information: FloatArray) -> FloatArray:

@@ -33,7 +33,8 @@ class Task:
     start
         The ``state`` of an earlier posterior, if there is one that fits.
     evidence_shift
-        Added to the log-evidence of hyperparameters, given the factor of a temporal prior.
+        Added to the log-density of the hyperparameters: a function of the factor of a temporal prior.  For a symbolic
+        factor it takes as a second argument a function ``log_normal(x, covariance)`` in the same symbols.
     """
 
     statistics: Statistics
@@ -42,7 +43,7 @@ class Task:
     draws: int
     seed: np.random.SeedSequence
     start: Any = None
-    evidence_shift: Callable[[FloatArray], float] | None = None
+    evidence_shift: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

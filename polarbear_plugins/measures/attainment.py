@@ -14,7 +14,7 @@ from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
 from polarbear_plugins.measures.targets import LOWER, UPPER, as_targets, check_bounds
-from polarbear_plugins.trajectories.runs import check_trajectory
+from polarbear_plugins.trajectories.runs import check_values_known
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory, hitting_times
 
@@ -140,7 +140,7 @@ def _check_window(budget: float, lower: float, upper: float, who: str) -> tuple[
 
 
 def _require_watched_until(trajectories: Iterable[Trajectory], budget: float, who: str) -> list[Trajectory]:
-    runs = [check_trajectory(run) for run in trajectories]
+    runs = [check_values_known(run, who) for run in trajectories]
     if not runs:
         raise InvalidInputError(f"{who}: there are no trajectories.")
     for run in runs:

@@ -14,6 +14,7 @@ from polarbear_plugins.measures.orders import MeasureName, MeasureOrders
 from polarbear_plugins.measures.scores import Scores
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.posterior.relations import compare
+from polarbear_plugins.rankings.ranks import UNRANKED_RANK
 from polarbear_plugins.rankings.table import RankingTable
 
 DisagreementKind: TypeAlias = Literal["reversed", "only the score is sure", "only the rankings are sure"]
@@ -126,7 +127,9 @@ def find_disagreements(
 def _win_share(table: RankingTable, one: int, other: int) -> float:
     """Share of the rows, by their weights, in which one algorithm is better than another at the last timepoint."""
     mine, theirs = table.ranks[:, -1, one], table.ranks[:, -1, other]
-    weights = table.weights * ((mine > 0) & (theirs > 0))
+    # Between two unranked ones nothing is known.
+    compared = (mine > 0) & (theirs > 0) & (np.minimum(mine, theirs) < UNRANKED_RANK)
+    weights = table.weights * compared
     total = weights.sum()
     return float((weights * ((mine < theirs) + 0.5 * (mine == theirs))).sum() / total) if total else 0.5
 

@@ -14,7 +14,7 @@ from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.measures.attainment import attained
 from polarbear_plugins.measures.targets import LOWER, UPPER, as_targets, check_bounds
-from polarbear_plugins.trajectories.runs import group_runs, watched_until
+from polarbear_plugins.trajectories.runs import check_values_known, group_runs, watched_until
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory, hitting_times, sample_staircase
 
@@ -34,6 +34,7 @@ def area_over_curve(trajectory: Trajectory, budget: float, lower: float = LOWER,
     """
     budget = as_number(budget, "budget")
     lower, upper = check_bounds(lower, upper, "area_over_curve")
+    check_values_known(trajectory, "area_over_curve")
     if not 0 < budget <= trajectory.horizon:
         raise InvalidInputError(f"{trajectory!r}: it was not watched until {budget:g}.")
     inside = trajectory.times < budget

@@ -21,6 +21,7 @@ from polarbear_plugins.partial_orders.order import (
     PartialOrder,
     from_criteria,
 )
+from polarbear_plugins.trajectories.runs import check_values_known
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory, hitting_times, sample_staircase
 
@@ -61,7 +62,7 @@ def best_at_timepoints(
     msr        inf         3.0
     """
     grid = as_timepoints(timepoints)
-    runs = list(trajectories)
+    runs = [check_values_known(run, "best_at_timepoints") for run in trajectories]
     names = [f"best at {point:.15g}" for point in grid]
     return _frames(runs, [sample_staircase(run, grid) for run in runs], names, statistic)
 
@@ -84,7 +85,7 @@ def time_to_targets(
     goals = as_vector(targets, "targets")
     if not goals.size or not np.isfinite(goals).all() or np.unique(goals).size < goals.size:
         raise InvalidInputError(f"targets: expected distinct finite numbers, got {short(targets)}.")
-    runs = list(trajectories)
+    runs = [check_values_known(run, "time_to_targets") for run in trajectories]
     watched: dict[str, float] = {}
     for run in runs:
         watched[run.instance] = max(run.horizon, watched.get(run.instance, 0.0))

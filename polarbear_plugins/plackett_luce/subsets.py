@@ -92,7 +92,9 @@ def statistics_of(ranks: RankArray, weights: FloatArray) -> Statistics:
     Parameters
     ----------
     ranks
-        ``ranks[row, timepoint, algorithm]``, 1 is best, ties share the better place, 0 is absent.
+        ``ranks[row, timepoint, algorithm]``, 1 is best, ties share the better place, 0 is absent.  A rank above the
+        number of algorithms is no place: an unranked algorithm is in every set that was chosen from, and is never
+        chosen.
     weights
         ``weights[row]``.
 

@@ -15,6 +15,7 @@ from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.rules import next_batch
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import RaceState
+from polarbear_plugins.rankings.ranks import UNRANKED_RANK
 
 _FARTHEST = 100  # times the instances there are: a race that needs more is not followed to its end
 _FINEST = 0.02  # growth of a batch, at least: a long race is not followed round by round
@@ -101,7 +102,8 @@ class _Evidence:
 
     @classmethod
     def of(cls, state: RaceState, posterior: Posterior, inside: list[int], pairs: _Pairs) -> _Evidence:
-        weights, seen = state.table.weights, ~np.isnan(state.table.values)
+        weights, ranks = state.table.weights, state.table.ranks
+        seen, unranked = ranks > 0, ranks[:, :, inside] == UNRANKED_RANK
         logs = posterior.log_ratings[:, :, inside]
         mean = logs.mean(axis=0)
         off = logs - mean
@@ -110,7 +112,8 @@ class _Evidence:
         if posterior.joint:
             deviations = _JointDeviations(off, pairs)
         else:
-            signs = np.sign(pairs.differences(state.table.values[-_ROWS:, :, inside]))
+            values = np.where(unranked, np.inf, state.table.values[:, :, inside])[-_ROWS:]
+            signs = np.sign(pairs.differences(values))
             across = np.linalg.cholesky(_correlation(signs))
             within = _roots(off - off.mean(axis=2, keepdims=True))
             deviations = _PointwiseDeviations(across, within, pairs)
@@ -118,7 +121,9 @@ class _Evidence:
             instances=float(weights.sum()),
             unit=unit,
             # The prior counts too: a uniform one as half a unit of rankings, which is 2 rankings of two algorithms.
-            rankings=np.einsum("r,rtp->tp", weights, pairs.both(seen[:, :, inside])) + unit[:, None] / 2,
+            # Between two unranked ones nothing is known.
+            rankings=np.einsum("r,rtp->tp", weights, pairs.both(seen[:, :, inside]) & ~pairs.both(unranked))
+            + unit[:, None] / 2,
             mean=pairs.differences(mean),
             spread=pairs.differences(off).std(axis=0),
             deviations=deviations,

@@ -5,23 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from polarbear_plugins.arrays import FloatArray, RankArray
+from polarbear_plugins.trajectories.trajectory import UNRANKED
 
 # Counting better values takes n^2 vector operations and no sort; measured, sorting is faster above this.
 _COUNTING_UP_TO = 18
 # Values ranked at a time, so that counting stays in the second-level cache.
 _CHUNK = 1 << 15
+# The rank of an unranked value.  It is larger than any place, so that what is worse than a place has a larger rank.
+UNRANKED_RANK = int(np.iinfo(np.int16).max)
 
 
 def ranks_of(values: FloatArray, tolerance: float = 0.0) -> RankArray:
     """Rank of each value along the last axis: 1 is the smallest, equal values share the better rank.
 
     ``nan`` is absent and gets rank 0; ``inf`` ranks behind every finite value.  A rank is one more than the number of
-    strictly better values, so two values tied at rank 1 are followed by rank 3.
+    strictly better values, so two values tied at rank 1 are followed by rank 3.  ``UNRANKED`` is no place: it gets the
+    rank ``UNRANKED_RANK``, which is above all others, and two of them are not tied.
 
     Parameters
     ----------
     values
-        Any shape; at most 32,767 along the last axis.
+        Any shape; at most 32,766 along the last axis.
     tolerance
         Values at most this far above the best of their tie belong to it, so no tie spans more.
 
@@ -31,9 +35,14 @@ def ranks_of(values: FloatArray, tolerance: float = 0.0) -> RankArray:
     array([[3, 1, 0, 1, 4]], dtype=int16)
     >>> ranks_of(np.array([0.0, 0.4, 0.8]), tolerance=0.5)
     array([1, 1, 3], dtype=int16)
+    >>> ranks_of(np.array([0.3, UNRANKED, 0.1, np.inf, UNRANKED]))
+    array([    2, 32767,     1,     3, 32767], dtype=int16)
     """
     n = values.shape[-1]
-    flat = values.reshape(-1, n)
+    unranked = values == UNRANKED
+    some = bool(unranked.any())
+    # Unranked ones are absent from the places of the others.
+    flat = (np.where(unranked, np.nan, values) if some else values).reshape(-1, n)
     ranks = np.empty(flat.shape, dtype=np.int16)
     rows = max(1, _CHUNK // max(1, n))
     for start in range(0, len(flat), rows):
@@ -42,6 +51,8 @@ def ranks_of(values: FloatArray, tolerance: float = 0.0) -> RankArray:
             _by_counting(flat[part], ranks[part])
         else:
             _by_sorting(flat[part], tolerance, ranks[part])
+    if some:
+        ranks[unranked.reshape(flat.shape)] = UNRANKED_RANK
     return ranks.reshape(values.shape)
 
 

@@ -33,7 +33,8 @@ def rank(
     """Rank algorithms at every timepoint on every instance.
 
     A run without a value at a timepoint ranks last there; a run that was not watched that far is absent, which makes
-    the ranking partial.  The table does not depend on the order of the trajectories.
+    the ranking partial; a run that is ``UNRANKED`` there is not better than the others, and nothing more is known.  The
+    table does not depend on the order of the trajectories.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,8 +14,9 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_array
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import as_name
-from polarbear_plugins.rankings.ranks import ranks_of
-from polarbear_plugins.rankings.table import RankingTable
+from polarbear_plugins.rankings.ranks import UNRANKED_RANK, ranks_of
+from polarbear_plugins.rankings.table import RankingTable, compared_rows
+from polarbear_plugins.trajectories.trajectory import UNRANKED, minimised
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +38,7 @@ def win_shares(table: RankingTable) -> FloatArray:
     >>> win_shares(table)
     array([[0.75, 0.25]])
     """
-    compared = np.count_nonzero(table.ranks, axis=-1, keepdims=True) > 1  # an algorithm alone neither wins nor loses
+    compared = compared_rows(table)[..., None]  # an algorithm alone neither wins nor loses
     first = ((table.ranks == 1) & compared).astype(np.float64)
     first /= np.maximum(first.sum(axis=-1, keepdims=True), 1.0)
     weights = table.weights
@@ -91,7 +93,8 @@ def mean_ranks(table: RankingTable, among: Sequence[str] | None = None) -> MeanC
     ----------
     table
         Rankings, from :func:`polarbear_plugins.rank` or a race.  Where an algorithm is missing, as after its
-        elimination, the instance does not count, since ranks among fewer algorithms are smaller.
+        elimination, the instance does not count, since ranks among fewer algorithms are smaller.  Unranked
+        algorithms are refused: their ranks are not known.
     among
         Rank only these, on instances that have all of them.
 
@@ -104,7 +107,7 @@ def mean_ranks(table: RankingTable, among: Sequence[str] | None = None) -> MeanC
     """
     from scipy.stats import rankdata
 
-    names, values = _values_among(table, among)
+    names, values = _values_among(table, among, "mean_ranks")
     places = rankdata(ranks_of(values, table.tolerance), axis=-1)  # values within the tolerance tie
     return _average_rows(table, names, np.where(np.isnan(values), np.nan, places))
 
@@ -128,7 +131,7 @@ def mean_regret(table: RankingTable, among: Sequence[str] | None = None) -> Mean
     array([[0.5 , 1.  ],
            [0.25, 0.  ]])
     """
-    names, values = _values_among(table, among)
+    names, values = _values_among(table, among, "mean_regret")
     regrets = np.full(values.shape, np.nan)
     for instance in range(len(table.instances)):
         rows = table.instance_index == instance
@@ -141,8 +144,15 @@ def mean_regret(table: RankingTable, among: Sequence[str] | None = None) -> Mean
     return _average_rows(table, names, regrets)
 
 
-def _values_among(table: RankingTable, among: Sequence[str] | None) -> tuple[tuple[str, ...], FloatArray]:
+def _values_among(table: RankingTable, among: Sequence[str] | None, who: str) -> tuple[tuple[str, ...], FloatArray]:
     """Values of some algorithms; ``nan`` for all of them where one is missing."""
+    unranked = (table.ranks == UNRANKED_RANK).any(axis=(0, 1))
+    if unranked.any():
+        some = ", ".join(itertools.compress(table.algorithms, unranked))
+        raise InvalidInputError(
+            f"{who}: {some}: unranked in some rankings, so neither rank nor value is known there. win_shares and fit "
+            "use what is known."
+        )
     names = table.algorithms if among is None else tuple(among)
     unknown = [name for name in names if name not in table.algorithms]
     if unknown or not names or len(set(names)) < len(names):
@@ -226,7 +236,7 @@ def _virtual_values(table: RankingTable, name: str, given: Sequence[str] | Array
                 f"virtual {name!r}: there is no {', '.join(map(repr, unknown))} in the table; it has "
                 f"{', '.join(table.algorithms)}."
             )
-        return table.values[:, :, [table.algorithms.index(member) for member in given]].min(axis=-1)
+        return _best_member(table.values[:, :, [table.algorithms.index(member) for member in given]])
     values = as_array(given, f"virtual {name!r}")
     shape = table.values.shape[:2]
     if values.shape != shape:
@@ -234,4 +244,11 @@ def _virtual_values(table: RankingTable, name: str, given: Sequence[str] | Array
             f"virtual {name!r}: expected values of the shape [{shape[0]} rows, {shape[1]} timepoints], "
             f"got {list(values.shape)}."
         )
-    return -values if maximize else values
+    return minimised(values, maximize)
+
+
+def _best_member(values: FloatArray) -> FloatArray:
+    """Best value along the last axis; an unranked one is not better than any other."""
+    unranked = values == UNRANKED
+    best: FloatArray = np.where(unranked, np.inf, values).min(axis=-1)
+    return np.where(unranked.all(axis=-1), UNRANKED, best)

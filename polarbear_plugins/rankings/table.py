@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear_plugins.arrays import FloatArray, RankArray
+from polarbear_plugins.arrays import BoolArray, FloatArray, RankArray
 from polarbear_plugins.checks import as_array, as_choice, as_number
 from polarbear_plugins.display.frames import categories, long_frame
 from polarbear_plugins.display.html import html_table, text
 from polarbear_plugins.display.text import few_places
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import as_name, distinct_names
-from polarbear_plugins.rankings.ranks import ranks_of
+from polarbear_plugins.rankings.ranks import UNRANKED_RANK, ranks_of
 from polarbear_plugins.trajectories.timepoints import as_timepoints
+from polarbear_plugins.trajectories.trajectory import minimised
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +88,9 @@ class RankingTable:
         ----------
         values
             ``values[instance, timepoint, algorithm]``; ``nan`` where the algorithm was not observed, ``inf`` where it
-            ran but has no value so far (``-inf`` if ``maximize``).
+            ran but has no value so far (``-inf`` if ``maximize``), ``UNRANKED`` where it is only known that it is not
+            better than any ranked one.  A ranking of which only the first m places are known has the values 1 to m and
+            ``UNRANKED`` for the rest; a tie of the rest would be evidence that they are equal.
         instances
             Names; ``0, 1, ...`` by default.  A repeated name is a repetition of that instance.
         maximize
@@ -103,6 +106,12 @@ class RankingTable:
         >>> table.ranks
         array([[[2, 1],
                 [1, 2]]], dtype=int16)
+
+        The first two of four:
+
+        >>> from polarbear_plugins import UNRANKED
+        >>> RankingTable.from_values([[[UNRANKED, 2, UNRANKED, 1]]], algorithms=list("abcd"), timepoints=[10]).ranks
+        array([[[32767,     2, 32767,     1]]], dtype=int16)
         """
         table = cls(algorithms, timepoints, repetitions=repetitions, tolerance=tolerance)
         array = as_array(values, "values")
@@ -118,7 +127,7 @@ class RankingTable:
         if len(names) != len(array):
             raise InvalidInputError(f"instances: {len(names)} names for {len(array)} rows of values.")
         table = table.extended(
-            -array if maximize else array,
+            minimised(array, maximize),
             [as_name(name, f"instances[{row}]") for row, name in enumerate(names)],
             None if weights is None else _as_weights(weights, len(array)),
         )
@@ -176,7 +185,10 @@ class RankingTable:
 
     @property
     def ranks(self) -> RankArray:
-        """``ranks[row, timepoint, algorithm]``: 1 is best, ties share the better rank, 0 is absent."""
+        """``ranks[row, timepoint, algorithm]``: 1 is best, ties share the better rank, 0 is absent.
+
+        An unranked algorithm has the rank ``UNRANKED_RANK``, which is above all others.
+        """
         return _read_only(self._store.ranks[: self._rows])
 
     @property
@@ -228,7 +240,9 @@ class RankingTable:
         """The rankings in long form: a row for each observed value.
 
         Columns: ``instance``, ``repetition`` (how many rows of the instance precede it), ``timepoint``, ``algorithm``,
-        ``value`` (minimised), ``rank`` (1 is best, ties share the better rank) and ``weight``.
+        ``value`` (minimised), ``rank`` (1 is best, ties share the better rank) and ``weight``.  Where an algorithm is
+        unranked, its value is ``UNRANKED``, which :func:`polarbear_plugins.read_trajectories` reads, and its rank is
+        missing.
 
         >>> table = RankingTable.from_values([[[3.0, 1.0]]], algorithms=["csa", "msr"], timepoints=[10])
         >>> table.to_pandas()
@@ -242,6 +256,9 @@ class RankingTable:
         frame.insert(0, "instance", categories(self.instance_index[row], self.instances))
         frame.insert(1, "repetition", self.repetition_index[row])
         frame["weight"] = self.weights[row]
+        unranked = frame["rank"] == UNRANKED_RANK
+        if unranked.any():
+            frame["rank"] = frame["rank"].astype("Int16").mask(unranked)
         return frame
 
     def parts(self) -> tuple[tuple[str, ...], FloatArray, Repetitions, float, FloatArray, list[str], FloatArray]:
@@ -283,12 +300,14 @@ class RankingTable:
         seen = ranks > 0
         count = seen.sum(axis=0)
         mean = np.divide(ranks.sum(axis=0), count, out=np.full(count.shape, np.nan), where=count > 0)
-        rows = [
-            [name, *("" if np.isnan(mean[t, i]) else f"{mean[t, i]:.2f}" for t in range(len(places)))]
-            for i, name in enumerate(self.algorithms)
-        ]
+        unranked = (ranks == UNRANKED_RANK).any(axis=0)
+        cells = np.where(unranked, "unranked", np.where(count > 0, np.char.mod("%.2f", mean), ""))
+        rows = [[name, *cells[:, i].tolist()] for i, name in enumerate(self.algorithms)]
         columns = ("algorithm", *(f">at {self.timepoints[place]:,.5g}" for place in places))
-        return f"<p>{text(self)}</p>{html_table(columns, rows, 'Mean rank among those observed, 1 is best')}"
+        caption = "Mean rank among those observed, 1 is best"
+        if unranked.any():
+            caption += "; unknown where an algorithm is unranked on some instance"
+        return f"<p>{text(self)}</p>{html_table(columns, rows, caption)}"
 
 
 class _Store:
@@ -326,12 +345,18 @@ class _Store:
 
 
 def check_comparable(table: RankingTable) -> None:
-    """Refuse a table in which no two algorithms were ever observed together."""
-    if not (np.count_nonzero(table.ranks, axis=-1) > 1).any():
+    """Refuse a table in which no two algorithms were ever compared."""
+    if not compared_rows(table).any():
         raise InvalidInputError(
             f"The algorithms {', '.join(table.algorithms)} have no instance in common at any timepoint: nothing can be "
             "compared. Run at least two of them on the same instances, or check the instance names and the timepoints."
         )
+
+
+def compared_rows(table: RankingTable) -> BoolArray:
+    """``[row, timepoint]``: whether something is compared: an algorithm is ranked, and another is there."""
+    ranks = table.ranks
+    return (np.count_nonzero(ranks, axis=-1) > 1) & (ranks == 1).any(axis=-1)
 
 
 def as_algorithms(algorithms: Sequence[str]) -> tuple[str, ...]:

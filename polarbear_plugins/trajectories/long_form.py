@@ -15,7 +15,7 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError, short
 from polarbear_plugins.options import Reader, flag, read_options
-from polarbear_plugins.trajectories.trajectory import Trajectory
+from polarbear_plugins.trajectories.trajectory import UNRANKED, Trajectory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _REQUIRED = ("algorithm", "instance", "time", "value")
 NUMBER_ROLES = ("time", "value", "seed", "horizon")
 _ROLES = (*_REQUIRED, "seed", "horizon")
+_UNRANKED = "unranked"  # how a table says UNRANKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +199,14 @@ class _Table:
 
         name = self.options.columns_of(role)[0]
         column = self._column(name)
+        expected = "a number"
+        if role == "value":
+            expected = f"a number or {_UNRANKED!r}"
+            column = _unranked_as_number(column)
         if column.dtype.kind not in "iuf":
             if column.dtype == object:  # pandas would convert these to numbers
                 odd = (bool, np.bool_, complex)
-                self._refuse(name, np.array([isinstance(cell, odd) for cell in column]), "a number")
+                self._refuse(name, np.array([isinstance(cell, odd) for cell in column]), expected)
             numbers = pd.Series(np.nan, index=column.index)
             if column.dtype.kind not in "bmMc":
                 try:
@@ -209,7 +214,7 @@ class _Table:
                 except OverflowError:
                     row = next((row for row, cell in enumerate(column) if _is_too_large(cell)), 0)
                     raise self._error(name, row, "a finite number") from None
-            self._refuse(name, np.asarray(numbers.isna() & column.notna()), "a number")
+            self._refuse(name, np.asarray(numbers.isna() & column.notna()), expected)
             column = numbers
         return column.to_numpy(dtype=np.float64, na_value=np.nan) if column.isna().any() else column.to_numpy()
 
@@ -286,6 +291,14 @@ def _horizons(
                 stacklevel=2,
             )
     return [float(end) for end in own]
+
+
+def _unranked_as_number(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Cells that hold the word for it become ``UNRANKED``; a column of numbers is returned as it is."""
+    if column.dtype.kind in "iufbmMc":
+        return column
+    said = np.array([isinstance(cell, str) and cell.strip().lower() == _UNRANKED for cell in column])
+    return column.astype(object).mask(said, UNRANKED) if said.any() else column
 
 
 def _is_hashable(cell: object) -> bool:

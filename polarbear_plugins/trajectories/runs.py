@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import natural_key
-from polarbear_plugins.trajectories.trajectory import Trajectory
+from polarbear_plugins.trajectories.trajectory import UNRANKED, Trajectory
 
 
 def group_runs(trajectories: Iterable[Trajectory], who: str) -> dict[str, list[Trajectory]]:
-    """Runs of each algorithm, by name; there must be at least one."""
+    """Runs of each algorithm, by name; there must be at least one, and their values must be known."""
     groups: dict[str, list[Trajectory]] = {}
     for trajectory in trajectories:
-        groups.setdefault(check_trajectory(trajectory).algorithm, []).append(trajectory)
+        groups.setdefault(check_values_known(trajectory, who).algorithm, []).append(trajectory)
     if not groups:
         raise InvalidInputError(f"{who}: there are no trajectories.")
     return {name: groups[name] for name in sorted(groups, key=natural_key)}
@@ -65,5 +65,15 @@ def check_trajectory(trajectory: Trajectory) -> Trajectory:
         raise InvalidInputError(
             f"Expected Trajectory objects, got {type(trajectory).__name__}. "
             "polarbear_plugins.read_trajectories turns files and data frames into them."
+        )
+    return trajectory
+
+
+def check_values_known(trajectory: Trajectory, who: str) -> Trajectory:
+    """Refuse a run that is unranked at some time, where values and not only ranks are needed."""
+    if (check_trajectory(trajectory).best == UNRANKED).any():
+        raise InvalidInputError(
+            f"{who}: {trajectory!r} is unranked at some time, so its value there is not known. Rankings can be made of "
+            "it (rank), but nothing that needs values."
         )
     return trajectory

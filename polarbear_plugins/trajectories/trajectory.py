@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# "Not better than any ranked run; nothing more is known."  It is never compared with other values, so its size does not
+# matter.  It survives single precision, JSON and text, and no run reports it by accident: the number above it, the
+# largest of single precision, may be reported by a run that has not found anything yet.
+UNRANKED = 2.0**128 - 2.0**105
+
+
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Trajectory:
     """Best value so far of one run of one algorithm on one instance, minimised.
@@ -35,7 +41,8 @@ class Trajectory:
         When the best value changed: finite, not negative, strictly increasing.  Evaluations, seconds, any cost.
     best
         Best value so far at those times, never increasing.  ``nan`` is a failed evaluation, which leaves
-        the best value unchanged; ``inf`` a run without a value so far.
+        the best value unchanged; ``inf`` a run without a value so far; ``UNRANKED`` a run of which it is only known
+        from then on, until its next value, that it is not better than those with a value.
     horizon
         How far the run was watched; by default until its last time.
     incumbent
@@ -105,7 +112,8 @@ class Trajectory:
         Parameters
         ----------
         values
-            The objective values in the order of evaluation; ``nan`` for a failed one.
+            The objective values in the order of evaluation; ``nan`` for a failed one, ``UNRANKED`` where it is only
+            known that the run is not better than those with a value.
         times
             When each evaluation was finished; 1, 2, 3, ... by default.
         horizon
@@ -124,11 +132,10 @@ class Trajectory:
         clock = np.arange(1.0, observed.size + 1) if times is None else as_vector(times, f"{who}: times")
         _check_clock(clock, observed, who)
         horizon = _check_horizon(horizon, clock, who)
-        best = np.fmin.accumulate(-observed if maximize else observed)
-        best[np.isnan(best)] = np.inf
-        improved = best < np.concatenate(([np.inf], best[:-1]))
+        best = _best_so_far(minimised(observed, maximize))
+        changed = best != np.concatenate(([np.inf], best[:-1]))
         trajectory = cls.__new__(cls)
-        trajectory._set(*labels, clock[improved], best[improved], horizon)
+        trajectory._set(*labels, clock[changed], best[changed], horizon)
         return trajectory
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -169,11 +176,10 @@ class Trajectory:
         return hash((self.algorithm, self.instance, self.seed, self.horizon, self.times.size))
 
     def __repr__(self) -> str:
-        end = (
-            f"{self.times.size} steps to {self.best[-1]:g} at time {self.times[-1]:g}"
-            if self.times.size
-            else "no value"
-        )
+        end = "no value"
+        if self.times.size:
+            last = "unranked" if self.best[-1] == UNRANKED else f"{self.best[-1]:g}"
+            end = f"{self.times.size} steps to {last} at time {self.times[-1]:g}"
         return (
             f"Trajectory(algorithm={self.algorithm!r}, instance={self.instance!r}, seed={self.seed}, "
             f"{end}, watched until {self.horizon:g})"
@@ -244,7 +250,7 @@ def _check_best(best: FloatArray, times: FloatArray, who: str) -> FloatArray:
     """Refuse a best value that increases; a failed evaluation (nan) repeats the best value before it."""
     if not best.size or ((best[1:] <= best[:-1]).all() and best[0] == best[0]):
         return best
-    filled = np.fmin.accumulate(best)
+    filled = _best_so_far(best)
     worse = best > filled
     if worse.any():
         place = int(np.argmax(worse))
@@ -253,9 +259,26 @@ def _check_best(best: FloatArray, times: FloatArray, who: str) -> FloatArray:
             f"{times[place]:g}. Use Trajectory.from_evaluations for the values of single evaluations, "
             "with maximize=True if larger is better."
         )
-    filled[np.isnan(filled)] = np.inf
     filled.flags.writeable = False
     return filled
+
+
+def minimised(values: FloatArray, maximize: bool) -> FloatArray:
+    """Values with their sign flipped if larger ones are better; ``UNRANKED`` stays as it is."""
+    return np.where(values == UNRANKED, UNRANKED, -values) if maximize else values
+
+
+def _best_so_far(values: FloatArray) -> FloatArray:
+    """Best value so far: ``inf`` before the first one, unchanged by ``nan``, unknown from ``UNRANKED`` to the next."""
+    unranked = values == UNRANKED
+    if not unranked.any():
+        best = np.fmin.accumulate(values)
+    else:
+        best = np.fmin.accumulate(np.where(unranked, np.nan, values))
+        latest = np.maximum.accumulate(np.where(np.isnan(values), 0, np.arange(values.size)))
+        best[unranked[latest]] = UNRANKED
+    best[np.isnan(best)] = np.inf
+    return best
 
 
 def hitting_times(trajectory: Trajectory, targets: FloatArray) -> FloatArray:

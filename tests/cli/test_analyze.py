@@ -227,7 +227,11 @@ def test_a_tolerance_without_meaning_is_refused(two: str, tolerance: str) -> Non
         ("absent.csv", None, "absent.csv: there is no such file."),
         ("absent.xyz", None, "; table (CSV and Parquet files"),
         ("empty.csv", "", "empty.csv is empty."),
-        ("bad.csv", TWO + "climber,f1,11,low\n", "bad.csv, line 6: expected a number in 'value', got 'low'."),
+        (
+            "bad.csv",
+            TWO + "climber,f1,11,low\n",
+            "bad.csv, line 6: expected a number or 'unranked' in 'value', got 'low'.",
+        ),
         ("one.csv", "\n".join(TWO.split("\n")[:3]), "A ranking needs at least two algorithms, got only 'sprinter'."),
     ],
 )

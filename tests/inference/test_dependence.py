@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from builders import table_of
+from scipy.stats import multivariate_normal
 
 from polarbear_plugins import RankingTable, fit
-from polarbear_plugins.inference.dependence import balanced_weights, score_correlation
+from polarbear_plugins.inference.dependence import EvidenceShift, balanced_weights, score_correlation
 from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
 from polarbear_plugins.plackett_luce.subsets import statistics_of
 from polarbear_plugins.priors import BSpline, GaussianProcess, RandomWalk
@@ -70,6 +71,19 @@ def test_the_scores_of_repeated_rankings_correlate_perfectly_and_those_of_indepe
     np.testing.assert_allclose(np.diag(independent), 1.0)
     np.testing.assert_allclose(independent, independent.T)
     assert np.abs(independent - np.eye(12)).max() < 0.2
+
+
+def test_the_shift_is_the_difference_of_the_evidence_with_correlated_and_with_weighted_observations() -> None:
+    rng = np.random.default_rng(3)
+    observed, scale, factor = rng.normal(size=(5, 2)), rng.uniform(1, 4, size=(5, 2)), rng.normal(size=(5, 3))
+    correlated, weighted = 0.7 ** np.abs(np.subtract.outer(range(5), range(5))), np.diag(rng.uniform(1, 9, size=5))
+    expected = 0.0
+    for direction in range(2):
+        signal = np.outer(scale[:, direction], scale[:, direction]) * (factor @ factor.T)
+        for sign, errors in ((1, correlated), (-1, weighted)):
+            expected += sign * multivariate_normal(cov=signal + errors).logpdf(observed[:, direction])
+    assert EvidenceShift(observed, scale, correlated, weighted)(factor) == pytest.approx(expected, rel=1e-12)
+    assert EvidenceShift(observed, scale, weighted, weighted)(factor) == 0.0
 
 
 @pytest.mark.parametrize("prior", ["random-walk", "bspline", "gp"])

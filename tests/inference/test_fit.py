@@ -13,7 +13,7 @@ from builders import table_of, wins_table
 from scipy.special import betaln, expit, logsumexp
 from scipy.stats import beta, chisquare
 
-from polarbear_plugins import Posterior, RankingTable, compare, fit, hookimpl
+from polarbear_plugins import UNRANKED, Posterior, RankingTable, compare, fit, hookimpl
 from polarbear_plugins.errors import InferenceWarning, InvalidInputError, UnknownNameError
 from polarbear_plugins.inference import fitting
 from polarbear_plugins.inference.fitting import scaled_time
@@ -108,6 +108,44 @@ def test_of_three_algorithms_the_posterior_is_that_of_numerical_integration(
     p_better = compare(posterior).p_better[0]
     for i, j in itertools.permutations(range(3), 2):
         assert p_better[i, j] == pytest.approx(weights[x[:, i] > x[:, j]].sum(), abs=0.04)
+
+
+def test_of_an_unranked_and_a_ranked_algorithm_the_ranked_one_has_won() -> None:
+    posterior = fit(table_of([[[1.0, UNRANKED]]] * 3 + [[[UNRANKED, 1.0]]] * 9), seed=1)
+    np.testing.assert_array_equal(posterior.ratings, fit(wins_table([3], 12), seed=1).ratings)
+
+
+def test_of_the_best_alone_the_rating_has_a_dirichlet_posterior() -> None:
+    """A choice from all, and nothing more: the ratings of the others have the proportions of the prior."""
+    counts = np.array([6, 3, 1, 0])
+    best = np.repeat(np.arange(4), counts)
+    values = np.where(np.arange(4) == best[:, None], 1.0, UNRANKED)[:, None, :]
+    posterior = fit(table_of(values), draws=20_000, seed=1)
+    for i, count in enumerate(counts):
+        exact = beta(1 + count, 3 + 10 - count)
+        assert posterior.ratings[:, 0, i].mean() == pytest.approx(exact.mean(), abs=4 * exact.std() / 100)
+        for level in (0.05, 0.25, 0.5, 0.75, 0.95):
+            assert np.mean(posterior.ratings[:, 0, i] < exact.ppf(level)) == pytest.approx(level, abs=0.015)
+
+
+def test_unranked_algorithms_stay_unknown_where_tied_ones_become_equal() -> None:
+    unranked, tied = (
+        fit(table_of([[[0.0, last, last]]] * 20), draws=20_000, seed=1).log_ratings[:, 0] for last in (UNRANKED, 1.0)
+    )
+    # Under the prior, and without evidence after it, the share of one of the two is uniform and its log-odds logistic.
+    assert (unranked[:, 1] - unranked[:, 2]).std() == pytest.approx(math.pi / math.sqrt(3), rel=0.05)
+    assert (tied[:, 1] - tied[:, 2]).std() < 0.6
+
+
+@pytest.mark.parametrize("prior", TEMPORAL)
+def test_unranked_algorithms_are_no_obstacle_to_any_prior(prior: str) -> None:
+    noise = np.random.default_rng(5).gumbel(size=(25, 6, 4))
+    values = np.linspace(0, 1, 4) - noise
+    values[values >= np.sort(values, axis=-1)[..., 2:3]] = UNRANKED  # the first two are known
+    posterior = fit_checked(table_of(values), prior, seed=1)
+    assert posterior.diagnostics.good
+    mean = posterior.ratings.mean(axis=(0, 1))
+    assert mean[0] > mean[3]
 
 
 def test_one_ranking_of_three_gives_a_half_a_third_and_a_sixth() -> None:

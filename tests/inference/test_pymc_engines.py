@@ -6,13 +6,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from builders import table_of
 from scipy import stats
 
+from polarbear_plugins import RankingTable, compare, fit
 from polarbear_plugins.errors import InvalidInputError, MissingExtraError
+from polarbear_plugins.inference.dependence import EvidenceShift
+from polarbear_plugins.inference.native.engine import native as run_native
 from polarbear_plugins.inference.pymc import engines as pymc_engines
 from polarbear_plugins.inference.pymc import model as pymc_model
 from polarbear_plugins.inference.pymc.engines import PYMC_ENGINES, laplace, nuts
@@ -62,6 +67,16 @@ def random_ranks(rows: int, timepoints: int, n: int, seed: int = 0) -> np.ndarra
     return (np.argsort(np.argsort(-utilities - rng.gumbel(size=(rows, timepoints, n)))) + 1).astype(np.int16)
 
 
+def repeating_runs() -> RankingTable:
+    """Runs whose noise persists over time, while the ratings change a little."""
+    rng = np.random.default_rng(1)
+    noise = rng.normal(size=(40, 12, 3))
+    for t in range(1, 12):
+        noise[:, t] = 0.95 * noise[:, t - 1] + np.sqrt(1 - 0.95**2) * noise[:, t]
+    gumbel = -np.log(-np.log(stats.norm.cdf(noise)))
+    return table_of(-0.3 * np.sin(np.linspace(0, 6, 12)[:, None] + 2 * np.arange(3)) - gumbel)
+
+
 def make_task(prior: Prior, ranks: np.ndarray, draws: int = 100, seed: int = 0) -> Task:
     rows, timepoints, _ = ranks.shape
     return Task(
@@ -96,6 +111,8 @@ def expected_log_density(task: Task, point: dict[str, np.ndarray]) -> float:
     if isinstance(prior, TemporalPrior):
         utilities = prior.factor(point["phi"], task.time) @ point["u"] @ contrasts
         value = likelihood.value(utilities) + prior.log_hyperprior(point["phi"]) + stats.norm.logpdf(point["u"]).sum()
+        if task.evidence_shift is not None:
+            value += task.evidence_shift(prior.factor(point["phi"], task.time))
         return float(value)
     utilities = point["eta"] @ contrasts
     theta = np.exp(utilities)
@@ -111,15 +128,32 @@ def expected_log_density(task: Task, point: dict[str, np.ndarray]) -> float:
     return float(value + sum(stats.dirichlet.logpdf(row, np.full(row.size, alpha)) for row in theta))
 
 
+def some_shift(timepoints: int, directions: int) -> EvidenceShift:
+    """A shift as from rankings that almost repeat."""
+    rng = np.random.default_rng(6)
+    distance = np.abs(np.subtract.outer(np.arange(timepoints), np.arange(timepoints)))
+    return EvidenceShift(
+        observed=2 * rng.normal(size=(timepoints, directions)),
+        scale=rng.uniform(1, 3, size=(timepoints, directions)),
+        correlated=0.9**distance,
+        weighted=np.diag(rng.uniform(2, 5, size=timepoints)),
+    )
+
+
 @pytest.fixture(scope="module", params=PRIORS)
 def case(request: pytest.FixtureRequest) -> tuple[Task, Any, Callable[[dict[str, np.ndarray]], float]]:
-    """A task, its model and the model's log-density, on rankings with ties, gaps and an empty timepoint."""
+    """A task, its model and the model's log-density, on rankings with ties, gaps and an empty timepoint.
+
+    Under temporal priors the evidence of the hyperparameters is shifted.
+    """
     ranks = random_ranks(15, 6, 4)
     ranks[:3, 1] = [1, 2, 2, 4]
     ranks[3:5, 2] = [0, 1, 1, 1]
     ranks[5:9, 4] = [2, 0, 1, 0]
     ranks[:, 3] = 0
     task = make_task(PRIORS[request.param], ranks)
+    if isinstance(task.prior, TemporalPrior):
+        task = replace(task, evidence_shift=some_shift(timepoints=6, directions=3))
     model = build_model(task)
     return task, model, model.compile_logp(mode="FAST_COMPILE")
 
@@ -227,6 +261,30 @@ def test_nuts_agrees_with_weighted_draws_from_the_prior() -> None:
     centre = weights @ log_scale
     error = np.sqrt(weights @ (log_scale - centre) ** 2 * (weights @ weights + 1 / 300))
     assert done.hyperparameters["log_scale"].mean() == pytest.approx(centre, abs=4 * error)
+
+
+@pytest.mark.slow
+def test_nuts_and_the_native_engine_agree_on_rankings_that_repeat() -> None:
+    table = repeating_runs()
+    native, by_nuts = (
+        fit(table, "random-walk", engine, seed=1, time_scale="linear", engine_options=options)
+        for engine, options in (("native", {}), ("nuts", {"chains": 2, "cores": 1}))
+    )
+    assert native.diagnostics.good
+    assert by_nuts.diagnostics.good
+    np.testing.assert_array_less(np.abs(compare(native).p_better - compare(by_nuts).p_better), 0.035)
+    np.testing.assert_array_less(np.abs(compare(native).p_anytime - compare(by_nuts).p_anytime), 0.035)
+    expected, found = (posterior.hyperparameters["log_scale"] for posterior in (native, by_nuts))
+    assert abs(found.mean() - expected.mean()) < 0.15 * expected.std()
+    assert found.std() == pytest.approx(expected.std(), rel=0.15)
+
+    # The shift of the evidence matters here.
+    def unshifted(task: Task) -> Draws:
+        assert task.evidence_shift is not None
+        return run_native(replace(task, evidence_shift=None))
+
+    without = fit(table, "random-walk", unshifted, seed=1, time_scale="linear").hyperparameters["log_scale"]
+    assert expected.mean() - without.mean() > expected.std()
 
 
 @pytest.mark.slow

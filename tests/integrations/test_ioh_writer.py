@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from polarbear_plugins.errors import InvalidInputError, RunWarning
 from polarbear_plugins.integrations.ioh_writer import IOHWriter, Scenario, scenario_of, write_ioh
 from polarbear_plugins.problems.protocols import Identity
-from polarbear_plugins.trajectories.trajectory import Trajectory
+from polarbear_plugins.trajectories.trajectory import UNRANKED, Trajectory
 
 
 def trajectory(
@@ -222,6 +222,11 @@ def test_rows_begin_with_the_first_value(tmp_path: Path) -> None:
 def test_runs_over_seconds_are_refused(tmp_path: Path, times: list[float]) -> None:
     with pytest.raises(InvalidInputError, match="IOHprofiler counts evaluations"):
         write_ioh([trajectory(times=times)], tmp_path / "data")
+
+
+def test_unranked_runs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"IOHprofiler data: .* is unranked at some time"):
+        write_ioh([trajectory(best=[3.0, UNRANKED])], tmp_path / "data")
 
 
 def test_a_folder_with_something_in_it_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from builders import table_of
 
-from polarbear_plugins import PolarBearError, Posterior, RankingTable, fit
+from polarbear_plugins import UNRANKED, PolarBearError, Posterior, RankingTable, fit
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.measures.bootstrap import Bootstrap
 from polarbear_plugins.measures.disagreements import Disagreement, find_disagreements
@@ -61,6 +61,20 @@ def test_a_tie_is_half_a_win() -> None:
     unsure = pair(found, "a", "b")
     assert unsure is not None
     assert unsure.wins == pytest.approx(2.5 / 3)
+
+
+def test_two_unranked_algorithms_are_not_tied() -> None:
+    values = {"a": np.array([0.1, 0.2, 0.1, 0.4]), "b": np.array([0.2, 0.1, 0.4, 0.8])}
+    scores, bootstrap, table, posterior = judged(values)
+    column = table.algorithms.index(RANDOM)
+    partial = np.full(table.values.shape, UNRANKED)
+    partial[..., column] = 0.0
+    partial[0, 0, table.algorithms.index("a")] = 0.1
+    found = pair(
+        find_disagreements(scores, bootstrap, table_of(partial, algorithms=table.algorithms), posterior), "a", "b"
+    )
+    assert found is not None
+    assert found.wins == 1.0  # the only ranking in which one of them is ranked
 
 
 def test_rankings_can_be_surer_than_a_noisy_score() -> None:

@@ -18,7 +18,8 @@ from polarbear_plugins.inference.native.remainder import Remainder
 from polarbear_plugins.plackett_luce import likelihood, subsets
 from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert, scores
 from polarbear_plugins.plackett_luce.subsets import Statistics, statistics_of
-from polarbear_plugins.rankings.ranks import ranks_of
+from polarbear_plugins.rankings.ranks import UNRANKED_RANK, ranks_of
+from polarbear_plugins.trajectories.trajectory import UNRANKED
 
 
 def log_probability(order: Sequence[int], x: np.ndarray) -> float:
@@ -83,6 +84,15 @@ def many() -> RankArray:
     return ranks_of(values)
 
 
+def first_places(rows: int, timepoints: int, n: int, *, levels: int, seed: int = 0) -> RankArray:
+    """Rankings, with ties, of which only some of the best are known."""
+    rng = np.random.default_rng([seed, n])
+    values = rng.integers(levels, size=(rows, timepoints, n)).astype(float)
+    values[values >= rng.integers(1, levels, size=(rows, timepoints, 1))] = UNRANKED
+    values[rng.random(values.shape) < 0.1] = np.nan
+    return ranks_of(values)
+
+
 DERIVATIVE_CASES = {
     "no ties": random_ranks(4, 3, 5, levels=1_000_000, absent=0.0),
     "ties": random_ranks(6, 3, 5, levels=3, absent=0.0),
@@ -90,6 +100,8 @@ DERIVATIVE_CASES = {
     "ties in partial rankings": random_ranks(6, 3, 6, levels=3, absent=0.3),
     "more algorithms than fit a table": random_ranks(5, 2, 14, levels=6, absent=0.2),
     "large ties": big_tie(),
+    "unranked algorithms": first_places(6, 3, 6, levels=4),
+    "unranked ones among more algorithms than fit a table": first_places(5, 2, 14, levels=5),
     "70 algorithms": many(),
 }
 
@@ -141,6 +153,80 @@ def test_a_ranking_counts_as_the_average_over_the_orders_that_it_leaves_open(ran
 def test_a_tie_counts_as_the_average_over_its_orders(ranking: list[int]) -> None:
     x = np.array([0.3, -1.2, 2.0, 0.9, -0.4])
     assert value([ranking], x) == pytest.approx(averaged(ranking, x), rel=1e-12)
+
+
+def completions(ranking: Sequence[int]) -> list[list[int]]:
+    """All rankings that have the unranked algorithms in some order behind the ranked ones."""
+    unranked = [i for i, rank in enumerate(ranking) if rank == UNRANKED_RANK]
+    ranked = sum(1 for rank in ranking if 0 < rank < UNRANKED_RANK)
+    found = []
+    for order in itertools.permutations(unranked):
+        full = list(ranking)
+        for place, i in enumerate(order, start=ranked + 1):
+            full[i] = place
+        found.append(full)
+    return found
+
+
+@pytest.mark.parametrize("known", range(6))
+def test_the_first_places_have_the_probability_of_all_orders_of_the_rest(known: int) -> None:
+    x = np.array([0.3, -1.2, 2.0, 0.9, -0.4])
+    ranking = [place if place <= known else UNRANKED_RANK for place in (2, 5, 1, 4, 3)]
+    full = [value([each], x) for each in completions(ranking)]
+    assert len(full) == math.factorial(5 - known)
+    assert value([ranking], x) == pytest.approx(logsumexp(full), rel=1e-12, abs=1e-12)
+
+
+@st.composite
+def top_lists(draw: st.DrawFn) -> list[int]:
+    """Rankings with ties, absent and unranked algorithms."""
+    n = draw(st.integers(2, 5))
+    values = draw(st.lists(st.sampled_from([0.0, 1.0, math.inf, math.nan, UNRANKED]), min_size=n, max_size=n))
+    return [int(rank) for rank in ranks_of(np.array(values))]
+
+
+@given(top_lists(), utilities)
+def test_unranked_algorithms_behind_ties_leave_all_their_orders_open(ranking: list[int], x: np.ndarray) -> None:
+    """For each order of the tied ones, the probabilities of the orders of the unranked ones are summed."""
+    x = x[: len(ranking)]
+    last = max((rank for rank in ranking if rank < UNRANKED_RANK), default=0)
+    orders: dict[tuple[int, ...], list[float]] = {}
+    for full in completions(ranking):
+        for order in orders_of(full):
+            known = tuple(i for i in order if ranking[i] <= last)
+            orders.setdefault(known, []).append(log_probability(order, x))
+    expected = np.mean([logsumexp(logs) for logs in orders.values()])
+    assert value([ranking], x) == pytest.approx(expected, rel=1e-11, abs=1e-11)
+
+
+def test_a_single_unranked_algorithm_is_the_last() -> None:
+    found, full = statistics([[2, UNRANKED_RANK, 1]]), statistics([[2, 3, 1]])
+    assert found.wins.tolist() == full.wins.tolist()
+    assert counts_of(found) == counts_of(full)
+
+
+def test_a_ranked_algorithm_beside_an_unranked_one_has_won() -> None:
+    found = statistics([[1, UNRANKED_RANK]])
+    assert found.wins.tolist() == [[1.0, 0.0]]
+    assert counts_of(found) == [{frozenset({0, 1}): 1.0}]
+
+
+@pytest.mark.parametrize("ranking", [[UNRANKED_RANK] * 3, [UNRANKED_RANK, 0, 0], [1, 0, 0]])
+def test_where_nothing_is_compared_nothing_is_counted(ranking: list[int]) -> None:
+    found = statistics([ranking])
+    assert not found.wins.any()
+    assert counts_of(found) == [{}]
+
+
+def test_unranked_algorithms_are_not_tied() -> None:
+    x = np.array([1.0, 0.5, -1.0])
+    assert value([[1, UNRANKED_RANK, UNRANKED_RANK]], x) > value([[1, 2, 2]], x)
+    # A tie favours equal ratings of the last two; of unranked ones only the sum of their ratings matters.
+    theta = softmax(x)
+    moved = np.log([theta[0], theta[1:].sum() / 2, theta[1:].sum() / 2])
+    assert value([[1, 2, 2]], moved) > value([[1, 2, 2]], x)
+    unranked = [[1, UNRANKED_RANK, UNRANKED_RANK]]
+    assert value(unranked, moved) == pytest.approx(value(unranked, x), rel=1e-12)
 
 
 @given(rankings(), utilities, st.floats(-20, 20))
@@ -311,8 +397,10 @@ def test_the_helmert_matrix_has_orthonormal_columns_that_sum_to_zero(n: int) -> 
     np.testing.assert_allclose(matrix.sum(axis=0), 0, atol=1e-14)
 
 
-def test_without_ties_the_scores_are_the_gradients_of_single_rankings() -> None:
+@pytest.mark.parametrize("known", [2, 6])
+def test_without_ties_the_scores_are_the_gradients_of_single_rankings(known: int) -> None:
     ranks = random_ranks(8, 3, 6, levels=1_000_000, absent=0.3)
+    ranks[ranks > known] = UNRANKED_RANK
     x = np.random.default_rng(8).normal(size=ranks.shape[1:])
     single = [Likelihood(statistics_of(ranks[row : row + 1], np.ones(1))).gradient(x) for row in range(len(ranks))]
     np.testing.assert_allclose(scores(ranks, x), single, atol=1e-12)

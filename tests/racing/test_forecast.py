@@ -11,12 +11,12 @@ from builders import column_kinds, table_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polarbear_plugins import PolarBearError, RaceResult, RaceSettings, race
+from polarbear_plugins import UNRANKED, PolarBearError, RaceResult, RaceSettings, race
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, draw_log_ratings, synthetic_portfolio
 from polarbear_plugins.racing.analysis import analyze
 from polarbear_plugins.racing.forecast import forecast
 from polarbear_plugins.racing.rules import next_batch
-from polarbear_plugins.racing.simulation import _correlation, _variance
+from polarbear_plugins.racing.simulation import _correlation, _Evidence, _Pairs, _variance
 
 SETTINGS = RaceSettings(alpha=0.95, epsilon=0.1, draws=1000, seed=1)
 
@@ -151,6 +151,19 @@ def test_values_that_are_missing_or_infinite_are_no_obstacle() -> None:
     table = table_of(values)
     found = analyze(table, SETTINGS).forecast()
     assert (found.instances >= 8).all()
+
+
+def test_rankings_in_which_both_are_unranked_say_nothing_about_a_pair() -> None:
+    values = np.tile([1.0, 2.0, 3.0], (8, 2, 1))
+    values[2:, :, 1:] = UNRANKED
+    pairs = _Pairs.among(3)
+
+    def evidence(values: np.ndarray) -> _Evidence:
+        result = analyze(table_of(values), SETTINGS)
+        return _Evidence.of(result.state, result.posterior, [0, 1, 2], pairs)
+
+    found, full = evidence(values), evidence(np.tile([1.0, 2.0, 3.0], (8, 2, 1)))
+    np.testing.assert_allclose(full.rankings - found.rankings, [[0.0, 0.0, 6.0]] * 2)
 
 
 def test_one_algorithm_left_needs_nothing() -> None:

@@ -186,7 +186,8 @@ def log_set_sums(x: FloatArray, members: FloatArray) -> FloatArray:
     largest = columns.max(axis=0)
     if float(np.max(largest - columns.min(axis=0), initial=0.0)) <= -LOWEST:
         logs = members @ np.exp(columns - largest)
-        np.log(logs, out=logs)
+        with np.errstate(divide="ignore"):  # the empty set has no rating
+            np.log(logs, out=logs)
         logs += largest
     else:
         logs = np.empty((len(members), columns.shape[1]))

@@ -18,7 +18,7 @@ from polarbear_plugins.errors import InferenceWarning, InvalidInputError, Unknow
 from polarbear_plugins.inference import fitting
 from polarbear_plugins.inference.fitting import scaled_time
 from polarbear_plugins.inference.native import independent
-from polarbear_plugins.inference.native.independent import gibbs_sweep
+from polarbear_plugins.inference.native.gibbs import gibbs_sweep
 from polarbear_plugins.inference.task import Draws, Task
 from polarbear_plugins.plackett_luce.likelihood import helmert
 from polarbear_plugins.plackett_luce.subsets import statistics_of

@@ -13,31 +13,20 @@ from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.environment import available_cores
+from polarbear_plugins.inference.native.gibbs import sample_by_sweeps
 from polarbear_plugins.inference.native.importance import antithetic_normals, resample, smooth_weights
 from polarbear_plugins.inference.native.mixture import Component, Mixture
-from polarbear_plugins.inference.native.quality import (
-    distinct_share,
-    has_forgotten,
-    memory,
-    shortcomings,
-    weights_suffice,
-    worth_of_rounds,
-)
+from polarbear_plugins.inference.native.quality import distinct_share, weights_suffice
 from polarbear_plugins.inference.native.target import Target
 from polarbear_plugins.inference.native.tempering import sample_tempered
-from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert, log_set_sums
+from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
 from polarbear_plugins.plackett_luce.subsets import Statistics
 
 _T_DEGREES = 7.0
 # The rating of an algorithm that was chosen less often than this has a long lower tail.
 _FEW_WINS = 4.0
-_MAX_GIBBS_SWEEPS = 200
-_SWEEPS = 2  # between two looks at what was forgotten
-_ROUNDS = 4  # times that the draws of parallel chains are kept
-_FEWEST_CHAINS = 500
 _WORTH_WEIGHING = 0.05  # share of the draws that weights must be worth to be used
 _MOST_SWEPT = 1 << 13  # sets; a sweep draws an arrival for each set and draw
-_MOST_GROUPS = 8
 _WORTH_THREADS = 1 << 18  # draws times sets; with fewer, threads would mostly wait for the GIL
 _PART = 16  # timepoints that one thread works on at a time
 
@@ -64,10 +53,11 @@ def sample_timepoints(
 
     def work(part: NDArray[np.intp]) -> list[Timepoint]:
         targets = expand(statistics.at(part[0], part[-1] + 1), None if starts is None else starts[part])
-        return [
+        done = [
             _sample(statistics.at(t), target, draws, np.random.default_rng(seeds[t]))
             for t, target in zip(part.tolist(), targets, strict=True)
         ]
+        return _sweep_unfinished(done)
 
     # Modes are found for parts of fixed size, so the result does not depend on the number of threads.
     parts = np.array_split(np.arange(statistics.timepoints), -(-statistics.timepoints // _PART))
@@ -76,8 +66,21 @@ def sample_timepoints(
         return list(itertools.chain.from_iterable(threads.map(work, parts)))
 
 
-def _sample(statistics: Statistics, target: Target, draws: int, rng: np.random.Generator) -> Timepoint:
-    """Importance sampling around the mode; where that does not suffice, Gibbs sweeps, or tempering."""
+@dataclass(frozen=True, slots=True)
+class _Unfinished:
+    """A timepoint whose weights do not suffice, and where its Gibbs sweeps are to begin."""
+
+    statistics: Statistics
+    begin: FloatArray
+    mode: FloatArray
+    k_hat: float
+    rng: np.random.Generator
+
+
+def _sample(
+    statistics: Statistics, target: Target, draws: int, rng: np.random.Generator
+) -> Timepoint | _Unfinished:
+    """Importance sampling around the mode; where that does not suffice, tempering, or Gibbs sweeps later."""
     heavy = bool(statistics.wins.min() < _FEW_WINS)
     z, weights, k_hat, effective = _propose(target, draws, heavy, rng)
     if weights_suffice(k_hat, effective, draws):
@@ -92,53 +95,31 @@ def _sample(statistics: Statistics, target: Target, draws: int, rng: np.random.G
         return _temper(target, draws, k_hat, rng)
     # Weights that are worth hardly anything would leave copies of a few draws to begin with.
     begin = z[resample(weights, draws, rng)] if effective > _WORTH_WEIGHING * draws else z[:draws]
-    return _sweep(statistics, target, _utilities(target, begin), k_hat, rng)
+    return _Unfinished(statistics, _utilities(target, begin), target.centre[0], k_hat, rng)
 
 
-def _sweep(
-    statistics: Statistics, target: Target, begin: FloatArray, k_hat: float, rng: np.random.Generator
-) -> Timepoint:
-    """Gibbs sweeps, which cross a long tail in one step, until the draws have forgotten where they began."""
-    draws = len(begin)
-    chains = min(draws, max(_FEWEST_CHAINS, -(-draws // _ROUNDS)))
-    rounds, sweeps, left = [begin[:chains]], 0, 1.0
-
-    def go_on(utilities: FloatArray, count: int) -> FloatArray:
-        for _ in range(count):
-            utilities = gibbs_sweep(statistics, utilities, rng)
-        return utilities
-
-    while sweeps < _MAX_GIBBS_SWEEPS and not has_forgotten(left, chains):
-        rounds[0] = go_on(rounds[0], _SWEEPS)
-        sweeps += _SWEEPS
-        left = memory(begin[:chains], rounds[0])
-    # As many again: what is left of a start that was far from the posterior is then negligible, too.
-    rounds[0] = go_on(rounds[0], sweeps)
-    gap = -(-sweeps // 2)
-    while chains * len(rounds) < draws:
-        rounds.append(go_on(rounds[-1], gap))
-    sweeps += sweeps + gap * (len(rounds) - 1)
-    utilities = np.concatenate(rounds)[:draws]
-    effective = worth_of_rounds(rounds)
-    problems = shortcomings(
-        draws,
-        distinct=distinct_share(utilities),
-        effective=effective,
-        acceptance=None,
-        left=left,
-        chains=chains,
-        moves=sweeps,
-    )
-    return Timepoint(
-        utilities=utilities,
-        mode=target.centre[0],
-        route="Gibbs sweeps",
-        k_hat=k_hat,
-        effective=min(effective, float(draws)),
-        moves=sweeps,
-        memory=left,
-        problems=problems,
-    )
+def _sweep_unfinished(timepoints: list[Timepoint | _Unfinished]) -> list[Timepoint]:
+    """Finish all timepoints; those with the same sets are swept together, which saves the cost of many calls."""
+    together: dict[bytes, list[int]] = {}
+    for place, timepoint in enumerate(timepoints):
+        if isinstance(timepoint, _Unfinished):
+            together.setdefault(timepoint.statistics.sets[0][0].tobytes(), []).append(place)
+    done = {place: timepoint for place, timepoint in enumerate(timepoints) if isinstance(timepoint, Timepoint)}
+    for places in together.values():
+        parts = [timepoint for place in places if isinstance(timepoint := timepoints[place], _Unfinished)]
+        swept = sample_by_sweeps([part.statistics for part in parts], [part.begin for part in parts], parts[0].rng)
+        for place, part, sweeps in zip(places, parts, swept, strict=True):
+            done[place] = Timepoint(
+                utilities=sweeps.utilities,
+                mode=part.mode,
+                route="Gibbs sweeps",
+                k_hat=part.k_hat,
+                effective=sweeps.effective,
+                moves=sweeps.count,
+                memory=sweeps.memory,
+                problems=sweeps.problems,
+            )
+    return [done[place] for place in range(len(timepoints))]
 
 
 def _temper(target: Target, draws: int, k_hat: float, rng: np.random.Generator) -> Timepoint:
@@ -241,53 +222,3 @@ def _propose(
 
 def _utilities(target: Target, z: FloatArray) -> FloatArray:
     return target.utilities(z)[:, 0]
-
-
-def gibbs_sweep(statistics: Statistics, utilities: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """One exact Gibbs sweep over latent gamma variables of every draw; for a timepoint's statistics with its prior.
-
-    The last set is that of the prior, all algorithms together.  After the arrivals of the sets and the ratings given
-    them, groups of algorithms are scaled together with the arrivals of the sets inside them: the common rating of a
-    group that is far behind would change only in small steps if ratings moved one by one.  All are logarithms, since
-    ratings under a small alpha are smaller than the smallest number.
-    """
-    members, counts = statistics.sets[0][0][:-1].astype(np.float64, copy=False), statistics.sets[0][1][:-1]
-    shape, everything = statistics.wins[0], np.ones((1, utilities.shape[1]))
-    draws = len(utilities)
-    # The prior makes ratings the shares of independent gamma variables; their sum is independent of the shares.
-    total = _log_gamma(np.full(1, statistics.sets[0][1][-1]), draws, rng)
-    logs = utilities - log_set_sums(utilities, everything) + total
-    arrivals = _log_gamma(counts, draws, rng) - log_set_sums(logs, members)
-    logs = _log_gamma(shape, draws, rng)
-    if len(members):
-        logs -= np.logaddexp(0.0, log_set_sums(arrivals, members.T))
-    for group, inside, power in _groups(members, counts, shape):
-        across = members * group
-        crossing = ~inside & across.any(axis=1)
-        rate = log_set_sums(logs, group[None])[:, 0]
-        if crossing.any():
-            each = arrivals[:, crossing] + log_set_sums(logs, across[crossing])
-            rate = np.logaddexp(rate, log_set_sums(each, np.ones((1, each.shape[1])))[:, 0])
-        scale = _log_gamma(np.full(1, power), draws, rng)[:, 0] - rate
-        logs += scale[:, None] * group
-        arrivals[:, inside] -= scale[:, None]
-    return logs - logs.mean(axis=1, keepdims=True)
-
-
-def _log_gamma(shape: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
-    """Logarithms of gamma variables ``[draw, variable]``; one of small shape would underflow, its logarithm does not."""
-    size = (draws, shape.size)
-    return np.log(rng.gamma(shape + 1, size=size)) + np.log(rng.random(size)) / shape
-
-
-def _groups(
-    members: FloatArray, counts: FloatArray, shape: FloatArray
-) -> list[tuple[FloatArray, NDArray[np.bool_], float]]:
-    """Observed sets whose common rating is least certain: their members, the sets inside them, how often they won."""
-    groups = []
-    for group in members:
-        if group.all():
-            continue
-        inside = (members @ (1 - group)) == 0
-        groups.append((group, inside, float(shape @ group - counts[inside].sum())))
-    return sorted(groups, key=lambda entry: entry[2])[:_MOST_GROUPS]

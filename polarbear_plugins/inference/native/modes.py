@@ -23,6 +23,8 @@ from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
 from polarbear_plugins.priors.base import TemporalPrior
 
 _DIFFERENCE = 0.2  # step of the finite differences of the log-evidence
+# Curvature of the log-evidence to assume at least: where data say little, hyperpriors rule, which have a steep side.
+_LEAST_CURVATURE, _LEAST_GRID_CURVATURE = 0.3, 2.0
 _MOST_AVERAGES = 8
 
 
@@ -222,20 +224,20 @@ def _square(factor: FloatArray) -> FloatArray:
 
 
 def find_centre(modes: Modes, start: WarmStart | None) -> tuple[GridPoint, FloatArray]:
-    """Mode of the evidence over the hyperparameters, and the axes of its curvature scaled to one standard deviation."""
+    """Mode of the evidence over the hyperparameters, and the axes of its curvature scaled to at most one standard deviation."""
     phi = np.asarray(modes.prior.start if start is None else start.phi, dtype=np.float64)
     d = phi.size
     for _ in range(15):
         centre = modes.at(phi)
         slope, curvature = _differences(lambda phi: -modes.at(phi).log_evidence, phi, -centre.log_evidence)
         lengths, axes = np.linalg.eigh(curvature)
-        lengths = np.maximum(np.abs(lengths), 0.3)  # flat or indefinite: bounds the step by the width of the hyperprior
+        lengths = np.maximum(np.abs(lengths), _LEAST_CURVATURE)  # flat or indefinite: bounds the step by the width of the hyperprior
         step = -axes @ ((axes.T @ slope) / lengths)
         step *= min(1.0, 1.0 / np.abs(step).max()) if d and np.abs(step).max() > 0 else 1.0
         if not d or np.sqrt(np.sum((axes.T @ step) ** 2 * lengths)) < 0.3:
             break
         phi = phi + step
-    return centre, axes / np.sqrt(lengths)
+    return centre, axes / np.sqrt(np.maximum(lengths, _LEAST_GRID_CURVATURE))
 
 
 def _differences(function: Callable[[FloatArray], float], x: FloatArray, value: float) -> tuple[FloatArray, FloatArray]:

@@ -124,17 +124,18 @@ def sample_tempered(family: Family, draws: int, rng: np.random.Generator, most_l
     watch.begin(particles)
     left = 1.0
     while len(mover.shares) < _MOST_MOVES and mover.leaps < most_leaps:
-        particles = mover.move(mover.move(particles, 1.0), 1.0)
+        particles = mover.moves(particles, 2)
         left = watch.left(particles)
         if has_forgotten(left, chains):
             break
     left = left if temperature == 1 else 1.0  # otherwise they are draws of something else
+    forgetting = len(mover.shares)
+    if has_forgotten(left, chains):
+        # Half as many again: what is left of a start that was far from the posterior is then negligible, too.
+        particles = mover.moves(particles, -(-forgetting // 2))
     rounds = [particles]
-    gap = -(-len(mover.shares) // _GAPS)
     while chains * len(rounds) < draws and has_forgotten(left, chains):
-        for _ in range(gap):
-            particles = mover.move(particles, 1.0)
-        rounds.append(particles)
+        rounds.append(mover.moves(rounds[-1], -(-forgetting // _GAPS)))
     which, z = (np.concatenate(parts) for parts in zip(*((p.which, p.z) for p in rounds), strict=True))
     chosen = np.resize(np.arange(len(which)), draws)  # without forgetting there is only one round
     return Tempered(
@@ -213,6 +214,12 @@ class _Mover:
         self._step = _LONGEST_STEP
         self.shares: list[float] = []
         self.leaps = 0
+
+    def moves(self, particles: Particles, count: int) -> Particles:
+        """Move every particle several times."""
+        for _ in range(count):
+            particles = self.move(particles, 1.0)
+        return particles
 
     def move(self, particles: Particles, temperature: float) -> Particles:
         """Move every particle; the Gaussian part rotates exactly, the remainder changes the momentum."""

@@ -29,9 +29,10 @@ _MAX_GRID = 150
 _LOOKS, _HOPELESS = 200, 3.0
 # Grid points to begin tempering with: fewer, since more are added where needed.
 _FIRST_DROP, _FIRST_GRID = 4.0, 40
+_LONGEST_AXIS = 0.7  # step between grid points
 _AVERAGED = 64  # draws over which the approximations are averaged
 _NUMBERS_KEPT = 8e7  # in all matrices of the grid points
-_POPULATED = 0.003  # share of the draws at a grid point that asks for its neighbours
+_POPULATED = 0.002  # share of the draws at a grid point that asks for its neighbours
 _TOO_MANY_AT_THE_EDGE = 0.02
 # Additions and multiplications after which tempering gives up: about a minute.
 _MOST_WORK = 3e11
@@ -75,6 +76,8 @@ def _by_importance(
 ) -> tuple[FloatArray, FloatArray, Diagnostics] | None:
     """Importance sampling from the expansions at the modes, ``None`` if that does not suffice."""
     points = _grid(modes, centre, axes)
+    if points is None:
+        return None
     mixture = Mixture([Component(modes.target(point), point.log_evidence, point.log_evidence) for point in points])
     which, z, k_hat, effective = sample_by_importance(mixture, draws, rng)
     if not weights_suffice(k_hat, effective, draws):
@@ -117,16 +120,18 @@ def spread_over_cells(phis: FloatArray, axes: FloatArray, rng: np.random.Generat
     return (mean + (inside - mean) * np.sqrt(np.maximum(variance, cell) / (variance + cell))) @ axes.T
 
 
-def _grid(modes: Modes, centre: GridPoint, axes: FloatArray) -> list[GridPoint]:
-    """Points around the centre, one standard deviation apart, up to where the evidence is negligible."""
+def _grid(modes: Modes, centre: GridPoint, axes: FloatArray) -> list[GridPoint] | None:
+    """Points around the centre up to where the evidence is negligible; ``None`` if they would be too many."""
     origin = (0,) * centre.phi.size
     points = {origin: centre}
     best = centre.log_evidence
     todo = [(place, origin) for place in neighbours(origin)]
-    while todo and len(points) < _MAX_GRID:
+    while todo:
         place, near = todo.pop(0)
         if place in points:
             continue
+        if len(points) == _MAX_GRID:
+            return None
         point = modes.at(centre.phi + axes @ np.array(place, dtype=np.float64), points[near])
         points[place] = point
         best = max(best, point.log_evidence)
@@ -166,7 +171,7 @@ class _GridFamily(Mixture):
         self._add(origin, centre)
         # The worse the approximation, the wider is the posterior of the hyperparameters than it suggests.
         spread = self.components[0].target.remainder(self._averaged).std()
-        self.axes = axes * min(1 + float(spread) / 3, 3.0)
+        self.axes = axes * np.clip(_LONGEST_AXIS / np.linalg.norm(axes, axis=0), 1.0, min(1 + float(spread) / 3, 3.0))
         self._most_points = int(min(max(_NUMBERS_KEPT / (3 * self.points[0].root.size), 9), _MAX_GRID))
         todo = [(place, origin) for place in neighbours(origin)]
         while todo and len(self.points) < min(_FIRST_GRID, self._most_points):

@@ -213,7 +213,7 @@ def _members_only(x: FloatArray, members: FloatArray) -> Iterator[FloatArray]:
 
 
 def _choices(x: FloatArray, block: Block) -> Iterator[tuple[int, FloatArray, FloatArray]]:
-    """Yield the first row, the probabilities ``[row, set, algorithm]`` of choosing from sets, and the counts of these."""
+    """Yield the first row, probabilities ``[row, set, algorithm]`` of choosing from sets, and the counts of these."""
     timepoints = len(block.counts)
     for part in block.parts:
         start = 0
@@ -225,7 +225,7 @@ def _choices(x: FloatArray, block: Block) -> Iterator[tuple[int, FloatArray, Flo
 
 
 def _expected_wins(x: FloatArray, block: Block) -> FloatArray:
-    """How often each algorithm would be chosen, ``[..., timepoint, algorithm]``, however far apart the utilities are."""
+    """How often each algorithm would be chosen, ``[..., timepoint, algorithm]``, for utilities however far apart."""
     wins = np.zeros((x[..., 0].size, x.shape[-1]))
     for start, probabilities, counts in _choices(x, block):
         wins[start : start + len(counts)] += np.einsum("rs,rsi->ri", counts, probabilities)
@@ -233,7 +233,7 @@ def _expected_wins(x: FloatArray, block: Block) -> FloatArray:
 
 
 def _information_of_choices(x: FloatArray, block: Block) -> FloatArray:
-    """Information averaged over the draws of ``x[draw, timepoint, algorithm]``, however far apart the utilities are."""
+    """Information averaged over ``x[draw, timepoint, algorithm]``, for utilities however far apart."""
     draws, timepoints, n = x.shape
     information = np.zeros((draws * timepoints, n, n))
     for start, probabilities, counts in _choices(x, block):
@@ -244,7 +244,7 @@ def _information_of_choices(x: FloatArray, block: Block) -> FloatArray:
 
 
 def _weighted_squares(pairs: FloatArray | None, members: FloatArray, weights: FloatArray) -> FloatArray:
-    """Sum over sets of ``weights[..., set]`` times the outer product of their members, ``[..., algorithm, algorithm]``."""
+    """Sum over sets of ``weights[..., set]`` times the outer product of members, ``[..., algorithm, algorithm]``."""
     n = members.shape[1]
     if pairs is not None:
         return _set_sums(weights, pairs.T).reshape(*weights.shape[:-1], n, n)

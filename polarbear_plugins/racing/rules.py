@@ -25,7 +25,8 @@ from polarbear_plugins.trajectories.trajectory import Trajectory, sample_stairca
 
 # A posterior that is not good enough decides nothing; after this many in a row more data will not help.
 _POOR_ROUNDS = 5
-Count: TypeAlias = int | NDArray[np.int_]
+_LEAST_GROWTH = 0.02
+Count: TypeAlias = int | NDArray[np.int_] | FloatArray
 
 
 def plan(state: RaceState, available: int | None = None) -> Plan:
@@ -117,6 +118,7 @@ def decide(state: RaceState, posterior: Posterior) -> RaceState:
     survivors = inside & ~np.isin(names, [elimination.algorithm for elimination in eliminations])
     newcomers = tuple(order.algorithm for order in _first_orders(replace(state, resolved=resolved)))
     newly = np.argwhere(np.triu(was_open & ~is_open & survivors[:, None] & survivors[None, :], 1))
+    open_before, open_after = (int(np.triu(matrix, 1).sum()) for matrix in (was_open, is_open))
     finished = Round(
         number=number,
         batch=state.batch,
@@ -127,9 +129,7 @@ def decide(state: RaceState, posterior: Posterior) -> RaceState:
         resolved_share=replace(state, resolved=resolved).resolved_share,
         rivals=_rivals(names, inside, probability),
         good=posterior.diagnostics.good,
-        next_batch=int(
-            next_batch(state.batch, int(np.triu(was_open, 1).sum()), int(np.triu(is_open, 1).sum()), settings)
-        ),
+        next_batch=int(next_batch(state.batch, open_before, open_after, len(state.table), settings)),
         newcomers=newcomers,
     )
     rounds = (*state.rounds, finished)
@@ -202,11 +202,18 @@ def _rivals(names: tuple[str, ...], inside: BoolArray, probability: FloatArray) 
     return rivals
 
 
-def next_batch(batch: Count, open_before: Count, open_after: Count, settings: RaceSettings) -> NDArray[np.int_]:
-    """Twice as many instances if no pair was settled, half as many if more than a fifth were; vectorized over races."""
+def next_batch(
+    batch: Count, open_before: Count, open_after: Count, instances: Count, settings: RaceSettings
+) -> NDArray[np.int_]:
+    """Twice as many instances if no pair was settled, half as many if more than a fifth were; vectorized over races.
+
+    A batch is at least a fiftieth of the instances so far.  Fewer change next to nothing, and with batches of one size
+    the inference of all rounds together would grow with the square of the race.
+    """
     batch, newly_settled = np.asarray(batch), np.subtract(open_before, open_after)
     fewer = np.where(newly_settled > 0.2 * np.asarray(open_before), batch // 2, batch)
-    return np.clip(np.where(newly_settled == 0, 2 * batch, fewer), settings.batch_min, settings.batch_max)
+    bounded = np.clip(np.where(newly_settled == 0, 2 * batch, fewer), settings.batch_min, settings.batch_max)
+    return np.maximum(bounded, np.ceil(np.multiply(_LEAST_GROWTH, instances)).astype(np.int_))
 
 
 def _last_unresolved(state: RaceState) -> dict[str, int]:

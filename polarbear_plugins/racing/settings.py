@@ -53,7 +53,8 @@ class RaceSettings:
     prior, prior_options, engine, engine_options, draws, dependence
         As for :func:`polarbear_plugins.fit`.
     batch_size, batch_min, batch_max
-        Instances in the first round, and bounds on the batches of later rounds.
+        Instances in the first round, and bounds on the batches of later rounds, which have at least a fiftieth of the
+        instances so far.
     max_rounds, max_cost
         Largest number of rounds, and largest cost in units of the time axis, summed over all runs.
     seed

@@ -18,7 +18,6 @@ from polarbear_plugins.racing.state import RaceState
 from polarbear_plugins.rankings.ranks import UNRANKED_RANK
 
 _FARTHEST = 100  # times the instances there are: a race that needs more is not followed to its end
-_FINEST = 0.02  # growth of a batch, at least: a long race is not followed round by round
 _ROWS = 1000  # the newest are enough to see how timepoints are correlated
 _DRAWS = 400  # enough for the probability of dominance at all timepoints at once
 
@@ -190,7 +189,7 @@ class Simulations:
     def _observe(self, going: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """Run a batch; returns mean and spread of the posterior after it."""
         known, pairs = self._known, self._pairs
-        count = np.maximum(self._batch[going], np.ceil(_FINEST * (known.instances + self._instances[going])))
+        count = self._batch[going]
         is_open = (~self._resolved[going]).astype(np.float32)
         open_at: BoolArray = is_open @ (pairs.is_one + pairs.is_other) > 0
         if self._settings.elimination == "joint":
@@ -223,7 +222,8 @@ class Simulations:
         resolved |= settled | ~pairs.both(alive)[:, None, :]
         open_after = (~resolved.all(axis=1)).sum(axis=1)
         self._resolved[going], self._alive[going] = resolved, alive
-        self._batch[going] = next_batch(self._batch[going], open_before, open_after, self._settings)
+        instances = self._known.instances + self._instances[going]
+        self._batch[going] = next_batch(self._batch[going], open_before, open_after, instances, self._settings)
 
     def _dominates(self, better: BoolArray, mean: FloatArray, spread: FloatArray) -> BoolArray:
         """Whether one dominates the other, ``[simulation, pair]``: at each timepoint by itself, or at all at once."""

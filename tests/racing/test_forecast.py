@@ -185,8 +185,10 @@ def test_batches_of_many_races_are_those_of_each(batch: int, before: int, settle
     after = max(before - settled, 0)
     expected = batch * 2 if before == after else batch // 2 if before - after > 0.2 * before else batch
     bounded = min(max(expected, SETTINGS.batch_min), SETTINGS.batch_max)
-    many = next_batch(np.array([batch, batch]), np.array([before] * 2), np.array([after] * 2), SETTINGS)
-    assert int(next_batch(batch, before, after, SETTINGS)) == bounded
+    many = next_batch(
+        np.array([batch, batch]), np.array([before] * 2), np.array([after] * 2), np.array([10, 10]), SETTINGS
+    )
+    assert int(next_batch(batch, before, after, 10, SETTINGS)) == bounded
     assert many.tolist() == [bounded, bounded]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from polarbear_plugins import Posterior, RaceSettings, Trajectory
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.racing.rules import crossing, decide, enter, observe, plan
+from polarbear_plugins.racing.rules import crossing, decide, enter, next_batch, observe, plan
 from polarbear_plugins.racing.state import Order, RaceState, start_race
 
 NAMES = "abcdefgh"
@@ -442,3 +442,15 @@ def test_only_under_pointwise_elimination_a_newcomer_stops_where_it_is_settled(m
 def test_a_name_enters_once() -> None:
     with pytest.raises(InvalidInputError, match="already"):
         enter(state(2, 1), "a")
+
+
+def test_a_batch_is_at_least_a_fiftieth_of_the_instances_so_far() -> None:
+    sizes = [int(next_batch(8, 3, 2, instances, RaceSettings(batch_max=8))) for instances in (100, 400, 401, 10_000)]
+    assert sizes == [8, 8, 9, 200]
+
+
+def test_the_rounds_of_a_long_race_with_small_batches_grow_with_the_logarithm_of_its_length() -> None:
+    instances, rounds = 8, 0
+    while instances < 10_000:
+        instances, rounds = instances + int(next_batch(8, 3, 2, instances, RaceSettings(batch_max=8))), rounds + 1
+    assert rounds < 250  # 1,249 with batches of 8

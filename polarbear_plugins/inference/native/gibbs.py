@@ -54,7 +54,9 @@ def sample_by_sweeps(
     state, count, left = first, 0, np.ones(len(timepoints))
     while count < _MOST_SWEEPS and not all(has_forgotten(each, chains) for each in left):
         state, count = joint.sweeps(state, _SWEEPS, rng), count + _SWEEPS
-        left = np.array([correlations(*pair).max() for pair in zip(joint.split(first), joint.split(state), strict=True)])
+        left = np.array(
+            [correlations(*pair).max() for pair in zip(joint.split(first), joint.split(state), strict=True)]
+        )
     # As many again: what is left of a start that was far from the posterior is then negligible, too.
     rounds, gap = [joint.sweeps(state, count, rng)], -(-count // 2)
     count *= 2

@@ -77,9 +77,7 @@ class _Unfinished:
     rng: np.random.Generator
 
 
-def _sample(
-    statistics: Statistics, target: Target, draws: int, rng: np.random.Generator
-) -> Timepoint | _Unfinished:
+def _sample(statistics: Statistics, target: Target, draws: int, rng: np.random.Generator) -> Timepoint | _Unfinished:
     """Importance sampling around the mode; where that does not suffice, tempering, or Gibbs sweeps later."""
     heavy = bool(statistics.wins.min() < _FEW_WINS)
     z, weights, k_hat, effective = _propose(target, draws, heavy, rng)

@@ -231,7 +231,9 @@ def find_centre(modes: Modes, start: WarmStart | None) -> tuple[GridPoint, Float
         centre = modes.at(phi)
         slope, curvature = _differences(lambda phi: -modes.at(phi).log_evidence, phi, -centre.log_evidence)
         lengths, axes = np.linalg.eigh(curvature)
-        lengths = np.maximum(np.abs(lengths), _LEAST_CURVATURE)  # flat or indefinite: bounds the step by the width of the hyperprior
+        lengths = np.maximum(
+            np.abs(lengths), _LEAST_CURVATURE
+        )  # flat or indefinite: bounds the step by the width of the hyperprior
         step = -axes @ ((axes.T @ slope) / lengths)
         step *= min(1.0, 1.0 / np.abs(step).max()) if d and np.abs(step).max() > 0 else 1.0
         if not d or np.sqrt(np.sum((axes.T @ step) ** 2 * lengths)) < 0.3:

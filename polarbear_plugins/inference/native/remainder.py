@@ -67,9 +67,9 @@ class Remainder:
         """Remainder for each ``step[draw, timepoint, algorithm]``; fastest for up to ``most_draws`` draws."""
         if self._is_beyond_shares(step):
             return self._exact_value(step)
-        if self._many:
-            return self._value_of_many(step)
         here, pulls, information = self._precise(step)
+        if self._many and here is step:
+            return self._value_of_many(step)
         value = np.einsum("ztn,ztn->z", here, pulls + 0.5 * _times(here, information))
         for _, _, counts, _, sums in self._groups(here):
             value -= (np.log(sums, out=sums) @ counts[:, :, None]).sum(axis=0)[:, 0]

@@ -81,13 +81,13 @@ def _sample(statistics: Statistics, target: Target, draws: int, rng: np.random.G
     """Importance sampling around the mode; where that does not suffice, tempering, or Gibbs sweeps later."""
     heavy = bool(statistics.wins.min() < _FEW_WINS)
     z, weights, k_hat, effective = _propose(target, draws, heavy, rng)
-    if weights_suffice(k_hat, effective, draws):
+    if weights_suffice(k_hat, effective, draws, weights.size):
         return Timepoint(
             utilities=_utilities(target, z[resample(weights, draws, rng)]),
             mode=target.centre[0],
             route="importance sampling (t)" if heavy else "importance sampling",
             k_hat=k_hat,
-            effective=effective,
+            effective=min(effective, draws),
         )
     if statistics.ties or statistics.sets[0][1].size > _MOST_SWEPT:
         return _temper(target, draws, k_hat, rng)
@@ -215,7 +215,7 @@ def _propose(
         logs.append(log_weights + target.remainder(z))
         weights, k_hat, effective = smooth_weights(np.concatenate(logs))
         if effective >= 0.9 * draws or k_hat > 0.5 or len(points) == 4:
-            return np.concatenate(points), weights, k_hat, min(effective, draws)
+            return np.concatenate(points), weights, k_hat, effective
 
 
 def _utilities(target: Target, z: FloatArray) -> FloatArray:

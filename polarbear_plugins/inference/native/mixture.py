@@ -15,8 +15,12 @@ from polarbear_plugins.inference.native.importance import (
     smooth_weights,
     systematic_resample,
 )
+from polarbear_plugins.inference.native.quality import weights_suffice
 from polarbear_plugins.inference.native.target import Target
 from polarbear_plugins.inference.native.tempering import Particles
+
+# Proposals, in multiples of the draws, and a tail of the weights that more proposals do not make lighter.
+_MOST_BATCHES, _HEAVY = 4, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +104,19 @@ class Mixture:
         return np.empty((len(which), 0))
 
 
-def sample_by_importance(
-    mixture: Mixture, draws: int, rng: np.random.Generator
-) -> tuple[NDArray[np.intp], FloatArray, float, float]:
-    """Draws resampled by their weights, k-hat and the effective number; more proposals where weights are uneven."""
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """Draws resampled by their weights, and what the weights are worth."""
+
+    which: NDArray[np.intp]
+    z: FloatArray
+    k_hat: float
+    effective: float
+    suffices: bool
+
+
+def sample_by_importance(mixture: Mixture, draws: int, rng: np.random.Generator) -> Weighted:
+    """Importance sampling, with more proposals where weights are uneven."""
     places: list[NDArray[np.intp]] = []
     points: list[FloatArray] = []
     logs: list[FloatArray] = []
@@ -113,7 +126,9 @@ def sample_by_importance(
         points.append(z)
         logs.append(mixture.remainder(which, z))
         weights, k_hat, effective = smooth_weights(np.concatenate(logs))
-        if effective >= 0.9 * draws or k_hat > 0.7 or len(points) == 4:
+        if effective >= 0.9 * draws or k_hat > _HEAVY or len(points) == _MOST_BATCHES:
             break
     chosen = resample(weights, draws, rng)
-    return np.concatenate(places)[chosen], np.concatenate(points)[chosen], k_hat, min(effective, float(draws))
+    suffices = weights_suffice(k_hat, effective, draws, weights.size)
+    which, z = np.concatenate(places)[chosen], np.concatenate(points)[chosen]
+    return Weighted(which, z, k_hat, min(effective, float(draws)), suffices)

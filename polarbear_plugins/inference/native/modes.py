@@ -224,7 +224,7 @@ def _square(factor: FloatArray) -> FloatArray:
 
 
 def find_centre(modes: Modes, start: WarmStart | None) -> tuple[GridPoint, FloatArray]:
-    """Mode of the evidence over the hyperparameters, and the axes of its curvature scaled to at most one standard deviation."""
+    """Mode of the evidence over the hyperparameters, and steps of a grid along the axes of its curvature."""
     phi = np.asarray(modes.prior.start if start is None else start.phi, dtype=np.float64)
     d = phi.size
     for _ in range(15):

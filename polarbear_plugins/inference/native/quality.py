@@ -13,9 +13,13 @@ from polarbear_plugins.arrays import FloatArray
 _FEWEST_DISTINCT, _FEWEST_EFFECTIVE, _LOWEST_ACCEPTANCE = 0.25, 0.05, 0.2
 
 
-def weights_suffice(k_hat: float, effective: float, draws: int) -> bool:
-    """Whether importance weights are good enough without moves; k-hat is noisy where all draws count."""
-    return effective > 0.5 * draws and (k_hat < 0.5 or (k_hat < 0.7 and effective > 0.9 * draws))
+def weights_suffice(k_hat: float, effective: float, draws: int, proposals: int) -> bool:
+    """Whether importance weights are good enough without moves.
+
+    The more uneven the weights, the lighter their tail must be; k-hat is noisy where nearly all proposals count.
+    """
+    share = effective / proposals
+    return effective > 0.5 * draws and k_hat < (0.7 if share > 0.9 else 0.5 if share > 0.6 else 0.4)
 
 
 def correlations(before: FloatArray, after: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.inference.native.importance import antithetic_normals
 from polarbear_plugins.inference.native.mixture import Component, Mixture, sample_by_importance
 from polarbear_plugins.inference.native.modes import GridPoint, Modes, WarmStart, find_centre
-from polarbear_plugins.inference.native.quality import distinct_share, weights_suffice
+from polarbear_plugins.inference.native.quality import distinct_share
 from polarbear_plugins.inference.native.tempering import Particles, sample_tempered
 from polarbear_plugins.inference.task import Draws, Task
 from polarbear_plugins.posterior.posterior import Diagnostics
@@ -79,13 +79,15 @@ def _by_importance(
     if points is None:
         return None
     mixture = Mixture([Component(modes.target(point), point.log_evidence, point.log_evidence) for point in points])
-    which, z, k_hat, effective = sample_by_importance(mixture, draws, rng)
-    if not weights_suffice(k_hat, effective, draws):
+    drawn = sample_by_importance(mixture, draws, rng)
+    if not drawn.suffices:
         return None
-    phis = spread_over_cells(np.array([point.phi for point in points])[which], axes, rng)
+    phis = spread_over_cells(np.array([point.phi for point in points])[drawn.which], axes, rng)
     route = f"{len(points)} grid points, importance sampling"
-    diagnostics = Diagnostics(engine="native", route=route, good=True, k_hat=k_hat, effective_draws=effective)
-    return phis, mixture.utilities(which, z), diagnostics
+    diagnostics = Diagnostics(
+        engine="native", route=route, good=True, k_hat=drawn.k_hat, effective_draws=drawn.effective
+    )
+    return phis, mixture.utilities(drawn.which, drawn.z), diagnostics
 
 
 def _by_tempering(

@@ -38,12 +38,13 @@ class Diagnostics:
     good
         Whether the draws are good enough to decide on; if not, ``problems`` says what is wrong.
     k_hat
-        Pareto shape of the importance weights, the worst over timepoints: up to 0.5 is fine, above 0.7 is not.
+        Pareto shape of the importance weights, the worst over timepoints: up to 0.5 is fine, above 0.7 is not.  Where
+        moves follow, it does not matter.
     effective_draws
         Number of independent draws that the draws are worth, the lowest over timepoints.
     moves, acceptance, memory
-        Markov moves after importance sampling: their number, the share accepted, and how strongly a draw still
-        correlates with where its moves began.
+        Markov moves where importance sampling does not suffice: their number, the share accepted, and how strongly a
+        draw still correlates with where its moves began.
     r_hat, divergences
         For engines that run chains.
     dependence

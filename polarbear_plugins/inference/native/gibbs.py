@@ -25,6 +25,7 @@ _ROUNDS = 4  # times that the draws of parallel chains are kept
 _FEWEST_CHAINS = 500
 _MOST_GROUPS = 8
 _MOST_NUMBERS = 1 << 21  # arrivals at a time
+_CHUNK = 256  # sets at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +92,14 @@ class _Joint:
         self._members = timepoints[0].sets[0][0][:-1].astype(np.float64, copy=False)
         self._timepoints = len(timepoints)
 
-        def repeated(rows: Sequence[FloatArray]) -> FloatArray:
-            return np.repeat(np.array(rows), chains, axis=0)
+        def repeated(rows: FloatArray) -> FloatArray:
+            return np.repeat(rows, chains, axis=0)
 
-        counts = [statistics.sets[0][1] for statistics in timepoints]
-        self._counts, self._total = repeated([each[:-1] for each in counts]), repeated([each[-1:] for each in counts])
-        self._shape = repeated([statistics.wins[0] for statistics in timepoints])
-        self._groups = _groups(self._members, self._counts, self._shape)
+        counts = np.array([statistics.sets[0][1] for statistics in timepoints])
+        shape = np.array([statistics.wins[0] for statistics in timepoints])
+        self._counts, self._total, self._shape = repeated(counts[:, :-1]), repeated(counts[:, -1:]), repeated(shape)
+        groups = _groups(self._members, counts[:, :-1], shape)
+        self._groups = [(group, inside, repeated(power)) for group, inside, power in groups]
 
     def split(self, state: FloatArray) -> list[FloatArray]:
         """State of each timepoint."""
@@ -147,15 +149,32 @@ def _log_gamma(shape: FloatArray, rng: np.random.Generator) -> FloatArray:
     return np.log(rng.gamma(shape + 1)) + np.log(rng.random(shape.shape)) / shape
 
 
+def fewest_choices(statistics: Statistics) -> float:
+    """How often, at least, a member of an algorithm's or a group's own was chosen before others, with the prior.
+
+    It is the rate of the longest tail of the posterior: the fewer choices, the less is known of how far behind it is.
+    """
+    members, counts = statistics.sets[0][0][:-1].astype(np.float64, copy=False), statistics.sets[0][1][:-1]
+    powers = _powers(members, counts[None], statistics.wins)[:, 0]
+    partial = ~members.all(axis=1)
+    return float(min(statistics.wins.min(), powers[partial].min(initial=np.inf)))
+
+
+def _powers(members: FloatArray, counts: FloatArray, shape: FloatArray) -> FloatArray:
+    """How often a member of each set was chosen from a set that is not inside it, ``[set, timepoint]``."""
+    powers = members @ shape.T
+    for start in range(0, len(members), _CHUNK):  # which sets are inside which would be a large matrix
+        part = slice(start, start + _CHUNK)
+        inside = (1 - members[part]) @ members.T == 0
+        powers[part] -= inside @ counts.T
+    return powers
+
+
 def _groups(
     members: FloatArray, counts: FloatArray, shape: FloatArray
 ) -> list[tuple[FloatArray, NDArray[np.bool_], FloatArray]]:
     """Observed sets whose common rating is least certain: their members, the sets inside them, how often they won."""
-    groups = []
-    for group in members:
-        if group.all():
-            continue
-        inside = (members @ (1 - group)) == 0
-        power = shape @ group - counts[:, inside].sum(axis=1)
-        groups.append((group, inside, power[:, None]))
-    return sorted(groups, key=lambda entry: float(entry[2].sum()))[:_MOST_GROUPS]
+    powers = _powers(members, counts, shape)
+    partial = np.flatnonzero(~members.all(axis=1))
+    chosen = partial[np.argsort(powers[partial].sum(axis=1), kind="stable")][:_MOST_GROUPS]
+    return [(members[k], members @ (1 - members[k]) == 0, powers[k][:, None]) for k in chosen.tolist()]

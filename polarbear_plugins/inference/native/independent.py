@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.environment import available_cores
-from polarbear_plugins.inference.native.gibbs import sample_by_sweeps
+from polarbear_plugins.inference.native.gibbs import fewest_choices, sample_by_sweeps
 from polarbear_plugins.inference.native.importance import antithetic_normals, resample, smooth_weights
 from polarbear_plugins.inference.native.mixture import Component, Mixture
 from polarbear_plugins.inference.native.quality import distinct_share, weights_suffice
@@ -25,6 +25,8 @@ from polarbear_plugins.plackett_luce.subsets import Statistics
 _T_DEGREES = 7.0
 # The rating of an algorithm that was chosen less often than this has a long lower tail.
 _FEW_WINS = 4.0
+# With fewer choices than this, Hamiltonian moves take long to cross the tail.
+_LONG_TAIL = 1.0
 _WORTH_WEIGHING = 0.05  # share of the draws that weights must be worth to be used
 _MOST_SWEPT = 1 << 13  # sets; a sweep draws an arrival for each set and draw
 _WORTH_THREADS = 1 << 18  # draws times sets; with fewer, threads would mostly wait for the GIL
@@ -78,7 +80,10 @@ class _Unfinished:
 
 
 def _sample(statistics: Statistics, target: Target, draws: int, rng: np.random.Generator) -> Timepoint | _Unfinished:
-    """Importance sampling around the mode; where that does not suffice, tempering, or Gibbs sweeps later."""
+    """Importance sampling around the mode; where that does not suffice, tempering, or Gibbs sweeps later.
+
+    Tempering is faster, but slow to cross a long tail; sweeps do not support large ties.
+    """
     heavy = bool(statistics.wins.min() < _FEW_WINS)
     z, weights, k_hat, effective = _propose(target, draws, heavy, rng)
     if weights_suffice(k_hat, effective, draws, weights.size):
@@ -89,8 +94,11 @@ def _sample(statistics: Statistics, target: Target, draws: int, rng: np.random.G
             k_hat=k_hat,
             effective=min(effective, draws),
         )
-    if statistics.ties or statistics.sets[0][1].size > _MOST_SWEPT:
-        return _temper(target, draws, k_hat, rng)
+    sweepable = not statistics.ties and statistics.sets[0][1].size <= _MOST_SWEPT
+    if not (sweepable and fewest_choices(statistics) < _LONG_TAIL):
+        done = _temper(target, draws, k_hat, rng)
+        if not (done.problems and sweepable):
+            return done
     # Weights that are worth hardly anything would leave copies of a few draws to begin with.
     begin = z[resample(weights, draws, rng)] if effective > _WORTH_WEIGHING * draws else z[:draws]
     return _Unfinished(statistics, _utilities(target, begin), target.centre[0], k_hat, rng)

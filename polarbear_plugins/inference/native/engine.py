@@ -57,7 +57,7 @@ def _diagnostics(done: list[Timepoint]) -> Diagnostics:
         route=", ".join(f"{routes.count(route)} timepoints by {route}" for route in dict.fromkeys(routes)),
         good=not poor,
         problems=_problems(done, poor),
-        k_hat=max(timepoint.k_hat for timepoint in done),
+        k_hat=max((t.k_hat for t in done if t.k_hat is not None), default=None),
         effective_draws=min(timepoint.effective for timepoint in done),
         moves=max(timepoint.moves for timepoint in done),
         acceptance=min((t.acceptance for t in moved if t.acceptance is not None), default=None),

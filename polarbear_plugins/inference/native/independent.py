@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,8 +26,8 @@ from polarbear_plugins.plackett_luce.subsets import Statistics
 _T_DEGREES = 7.0
 # The rating of an algorithm that was chosen less often than this has a long lower tail.
 _FEW_WINS = 4.0
-# With fewer choices than this, Hamiltonian moves take long to cross the tail.
-_LONG_TAIL = 1.0
+# With fewer choices than this, Hamiltonian moves take long to cross the tail, and with still fewer no weights suffice.
+_LONG_TAIL, _HOPELESS_TAIL = 1.0, 0.2
 _WORTH_WEIGHING = 0.05  # share of the draws that weights must be worth to be used
 _MOST_SWEPT = 1 << 13  # sets; a sweep draws an arrival for each set and draw
 _WORTH_THREADS = 1 << 18  # draws times sets; with fewer, threads would mostly wait for the GIL
@@ -40,7 +41,7 @@ class Timepoint:
     utilities: FloatArray
     mode: FloatArray
     route: str
-    k_hat: float
+    k_hat: float | None
     effective: float
     moves: int = 0
     acceptance: float | None = None
@@ -75,7 +76,7 @@ class _Unfinished:
     statistics: Statistics
     begin: FloatArray
     mode: FloatArray
-    k_hat: float
+    k_hat: float | None
     rng: np.random.Generator
 
 
@@ -84,6 +85,11 @@ def _sample(statistics: Statistics, target: Target, draws: int, rng: np.random.G
 
     Tempering is faster, but slow to cross a long tail; sweeps do not support large ties.
     """
+    sweepable = not statistics.ties and statistics.sets[0][1].size <= _MOST_SWEPT
+    tail = fewest_choices(statistics) if sweepable else math.inf
+    if tail < _HOPELESS_TAIL:
+        z = antithetic_normals(draws, target.whitener.dimension, rng)
+        return _Unfinished(statistics, _utilities(target, z), target.centre[0], None, rng)
     heavy = bool(statistics.wins.min() < _FEW_WINS)
     z, weights, k_hat, effective = _propose(target, draws, heavy, rng)
     if weights_suffice(k_hat, effective, draws, weights.size):
@@ -94,8 +100,7 @@ def _sample(statistics: Statistics, target: Target, draws: int, rng: np.random.G
             k_hat=k_hat,
             effective=min(effective, draws),
         )
-    sweepable = not statistics.ties and statistics.sets[0][1].size <= _MOST_SWEPT
-    if not (sweepable and fewest_choices(statistics) < _LONG_TAIL):
+    if tail >= _LONG_TAIL:
         done = _temper(target, draws, k_hat, rng)
         if not (done.problems and sweepable):
             return done

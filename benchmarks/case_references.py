@@ -23,7 +23,7 @@ from ranking_cases import ONE_SIDED, Case, case
 from polarbear_plugins import Posterior, fit
 from polarbear_plugins.errors import PolarBearError
 
-LONGEST = 240.0  # seconds for one reference
+LONGEST = 240  # processor seconds for one reference
 CHAINS = 4
 _BATCHES = 20  # in each chain, for standard errors
 # A NUTS run whose standard errors are larger than these is repeated with more draws.
@@ -151,9 +151,7 @@ def make_all(cases: Iterable[Case], path: Path) -> None:
     worker = _Worker()
     try:
         for place, of in enumerate(missing, 1):
-            began = time.perf_counter()
-            found = replace(worker.make(of), seconds=round(time.perf_counter() - began, 1))
-            known[of.number] = found
+            known[of.number] = found = worker.make(of)
             save(known.values(), path)
             errors = f"errors {found.p_error:.4f} {found.hyperparameter_error:.4f}"
             clock = time.strftime("%H:%M:%S")
@@ -179,20 +177,15 @@ class _Worker:
         other.close()
 
     def make(self, of: Case) -> Reference:
-        """Best reference within the time limit."""
+        """Best reference that the process sends before it is done or has used up its time."""
         self._pipe.send(of.number)
-        best = Reference(of.number, of.digest, "none", f"nothing within {LONGEST:g} s")
-        until = time.monotonic() + LONGEST
+        best = Reference(of.number, of.digest, "none", f"nothing within {LONGEST} s", LONGEST)
         try:
-            while self._pipe.poll(max(0.0, until - time.monotonic())):
-                answer = self._pipe.recv()
-                if answer is None:
-                    return best
+            while (answer := self._pipe.recv()) is not None:
                 best = answer
         except EOFError:
-            best = replace(best, about=f"{best.about}; the process ended")
-        self.end()
-        self._start()
+            self.end()
+            self._start()
         return best
 
     def end(self) -> None:
@@ -203,10 +196,14 @@ class _Worker:
 
 
 def _serve(pipe: Connection) -> None:
-    """Make references by their numbers."""
+    """Make references by their numbers; the system ends the process if one takes too long."""
+    import resource  # not on Windows
+
     while True:
-        for reference in make(case(pipe.recv())):
-            pipe.send(reference)
+        number, began = pipe.recv(), time.process_time()
+        resource.setrlimit(resource.RLIMIT_CPU, (int(began) + LONGEST, resource.RLIM_INFINITY))
+        for reference in make(case(number)):
+            pipe.send(replace(reference, seconds=round(time.process_time() - began, 1)))
         pipe.send(None)
 
 

@@ -28,6 +28,8 @@ CHAINS = 4
 _BATCHES = 20  # in each chain, for standard errors
 # A NUTS run whose standard errors are larger than these is repeated with more draws.
 _LARGEST_ERRORS = {"p": 0.006, "hyperparameters": 0.02}
+# Of all draws.  With more of them a run is no reference, even if another one agrees.
+_MOST_DIVERGENCES = 0.01
 _SCALE = 65535  # probabilities are stored in two bytes
 
 
@@ -38,7 +40,8 @@ class Reference:
     Attributes
     ----------
     how
-        ``"exact"``, ``"nuts"``, or ``"none"`` if no NUTS run was good; ``about`` says more.
+        ``"exact"``; ``"nuts"``, by a good NUTS run; ``"diverged"``, by two NUTS runs that agree and are good but for
+        their divergences; or ``"none"``.  What is wrong is said in ``about``.
     hyperparameters
         Mean, standard deviation, and standard error of the mean, by name.
     p_error
@@ -70,19 +73,35 @@ def make(of: Case) -> Iterable[Reference]:
         return
     most = 12_000 if of.prior == "dirichlet" else 24_000
     draws = int(np.clip(most * 60 / of.size, 6400, most)) // 800 * 800
-    first = _nuts(of, draws, 1000, 0.98 if of.kind in ONE_SIDED else 0.95, seed=of.number)
-    yield first
+    target = 0.995 if of.kind in ONE_SIDED else 0.95
+    first = _nuts(of, draws, 1000, target, seed=of.number)
+    yield first if first.how == "nuts" else replace(first, how="none")
     worst = max(first.p_error / _LARGEST_ERRORS["p"], first.hyperparameter_error / _LARGEST_ERRORS["hyperparameters"])
     if first.how == "nuts" and worst <= 1:
         return
     more = int(draws * np.clip(1.2 * worst**2, 1.5, 3.0)) // 800 * 800
-    second = _nuts(of, more, 2000, 0.99 if first.how == "none" else 0.95, seed=of.number + 1000)
-    if second.how == "nuts" or first.how == "none":
+    second = _nuts(of, more, 2000, target if first.how == "nuts" else 0.998, seed=of.number + 1000)
+    if second.how == "nuts" or (first.how == second.how == "diverged" and _agree(first, second)):
         yield second
+    elif first.how != "nuts":
+        yield replace(second, how="none")
+
+
+def _agree(first: Reference, second: Reference) -> bool:
+    """Whether two runs differ by no more than four standard errors."""
+    assert first.p_better is not None  # noqa: S101 - both ran
+    assert second.p_better is not None  # noqa: S101
+    pairs = [(np.abs(first.p_better - second.p_better).max(), math.hypot(first.p_error, second.p_error))]
+    if first.p_anytime is not None and second.p_anytime is not None:
+        pairs.append((np.abs(first.p_anytime - second.p_anytime).max(), pairs[0][1]))
+    for name, (mean, _, error) in (first.hyperparameters or {}).items():
+        other, _, its_error = (second.hyperparameters or {})[name]
+        pairs.append((abs(mean - other), math.hypot(error, its_error)))
+    return all(difference <= 4 * error + 1e-3 for difference, error in pairs)
 
 
 def _nuts(of: Case, draws: int, tune: int, target_accept: float, seed: int) -> Reference:
-    """Reference by one NUTS run; ``"none"`` if its own diagnostics are poor."""
+    """Reference by one NUTS run; ``"diverged"`` or ``"none"`` if its own diagnostics are poor."""
     options = {"sampler": "nutpie", "chains": CHAINS, "tune": tune, "target_accept": target_accept, "cores": 1}
     try:
         with warnings.catch_warnings():
@@ -98,7 +117,9 @@ def _nuts(of: Case, draws: int, tune: int, target_accept: float, seed: int) -> R
     reference = Reference(of.number, of.digest, "nuts", about, 0.0, **_summaries(posterior))
     if found.good:
         return reference
-    return replace(reference, how="none", about=f"{about}: {'; '.join(found.problems)}")
+    only_divergences = len(found.problems) == 1 and 0 < (found.divergences or 0) <= _MOST_DIVERGENCES * draws
+    how = "diverged" if only_divergences and "diverged" in found.problems[0] else "none"
+    return replace(reference, how=how, about=f"{about}: {'; '.join(found.problems)}")
 
 
 def _summaries(posterior: Posterior) -> dict[str, Any]:

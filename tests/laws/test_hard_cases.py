@@ -148,5 +148,45 @@ def test_a_difference_that_a_coarse_reference_explains_is_doubtful(monkeypatch: 
     assert (len(result.doubts), result.faults) == (1, ())
 
 
+def test_a_difference_from_a_reference_with_divergences_is_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = ranking_cases.case(34)
+    diverged = dataclasses.replace(reference_of(of), how="diverged")
+    monkeypatch.setattr(hard_cases, "fit", shifted(2.0, scale=0.3))
+    result = hard_cases.examine(of, diverged, 2)
+    assert (len(result.doubts), result.faults) == (3, ())
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "how"),
+    [
+        (["nuts"], "nuts"),
+        (["none", "nuts"], "nuts"),
+        (["diverged", "nuts"], "nuts"),
+        (["diverged", "diverged"], "diverged"),
+        (["diverged", "diverged elsewhere"], "none"),
+        (["diverged", "none"], "none"),
+        (["none", "diverged"], "none"),
+        (["coarse", "none"], "nuts"),
+        (["coarse", "nuts"], "nuts"),
+    ],
+)
+def test_a_poor_run_is_repeated_once(outcomes: list[str], how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = ranking_cases.case(25)
+    seeds = []
+
+    def run(of: ranking_cases.Case, *_: object, seed: int) -> case_references.Reference:
+        outcome, place = outcomes[len(seeds)], len(seeds)
+        seeds.append(seed)
+        better = np.full((of.timepoints, of.n, of.n), 0.6 if "elsewhere" in outcome else 0.5)
+        error = 0.02 if outcome == "coarse" else 0.005
+        name = {"coarse": "nuts", "diverged elsewhere": "diverged"}.get(outcome, outcome)
+        return case_references.Reference(of.number, of.digest, name, str(place), 0.0, better, None, {}, error)
+
+    monkeypatch.setattr(case_references, "_nuts", run)
+    last = list(case_references.make(of))[-1]
+    assert (last.how, len(seeds), len(set(seeds))) == (how, len(outcomes), len(outcomes))
+    assert last.about == ("0" if outcomes == ["coarse", "none"] else str(len(outcomes) - 1))
+
+
 def test_ranges_of_cases() -> None:
     assert hard_cases.parse_numbers(["3", "7-9"]) == [3, 7, 8, 9]

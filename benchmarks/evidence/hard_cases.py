@@ -52,7 +52,7 @@ DRAWS = 4000
 BOUNDS = {"p_better": 0.035, "p_anytime": 0.035, "hyperparameters": 0.05}
 # A reference with a larger standard error than this share of a bound cannot alone show that the bound is exceeded.
 COARSE = 1 / 3
-QUICK = ("1", "3", "6", "8", "21", "27", "42", "53", "57", "81", "85", "103")
+QUICK = ("1", "3", "6", "8", "21", "27", "42", "53", "57", "78", "81", "103")
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,14 @@
 """What seeded work gave when it was recorded, and the surface that users and other programs rely on.
 
-``python tests/laws/fingerprints.py`` writes the files of ``recorded/`` anew, for a change that is meant to change them.
+``python tests/laws/fingerprints.py`` writes the fingerprints anew, for a change that is meant to change them.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import tempfile
 import tomllib
 import warnings
 from collections.abc import Mapping
@@ -38,6 +40,7 @@ from polarbear_plugins.partial_orders.order import from_criteria
 from polarbear_plugins.seeds import derived_seed
 
 RECORDED = Path(__file__).parent / "recorded"
+FILES = ("finished.db", "interrupted.db", "result.npz", "study.db")
 
 #: Three rounds: one algorithm is eliminated, and at the end some pairs are open.
 RACE: dict[str, Any] = {
@@ -175,29 +178,31 @@ def optuna_race(storage: str) -> Any:
 
 
 def write() -> None:
-    """Write the recorded files anew."""
+    """Write the fingerprints anew; files that were recorded stay, since later versions must still read them."""
     import optuna
 
     from polarbear_plugins.integrations.optuna_sampler import race_result
 
     RECORDED.mkdir(exist_ok=True)
-    for old in RECORDED.iterdir():
-        old.unlink()
-    result = race(settings=SETTINGS, journal=RECORDED / "finished.db", **RACE)
-    result.save(RECORDED / "result.npz")
-    result.posterior.save(RECORDED / "posterior.npz")
-    _write_interrupted(RECORDED / "interrupted.db")
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna_race(f"sqlite:///{RECORDED / 'study.db'}")
-    found = {
-        "work": seeded_work(),
-        "surface": surface(),
-        "files": {
-            "finished.db": fingerprint_of_result(load_result(RECORDED / "finished.db")),
-            "interrupted.db": fingerprint_of_result(load_result(RECORDED / "interrupted.db")),
-            "study.db": fingerprint_of_result(race_result(study)),
-        },
-    }
+    if not (RECORDED / "finished.db").exists():
+        result = race(settings=SETTINGS, journal=RECORDED / "finished.db", **RACE)
+        result.save(RECORDED / "result.npz")
+        result.posterior.save(RECORDED / "posterior.npz")
+        _write_interrupted(RECORDED / "interrupted.db")
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        optuna_race(f"sqlite:///{RECORDED / 'study.db'}")
+    with tempfile.TemporaryDirectory() as folder:
+        copies = {name: Path(shutil.copy(RECORDED / name, folder)) for name in FILES}
+        study = optuna.load_study(study_name="race", storage=f"sqlite:///{copies['study.db']}")
+        results = {
+            "finished.db": load_result(copies["finished.db"]),
+            "interrupted.db": load_result(copies["interrupted.db"]),
+            "interrupted.db resumed": resumed(copies["interrupted.db"]),
+            "result.npz": RaceResult.load(copies["result.npz"]),
+            "study.db": race_result(study),
+        }
+        files = {name: fingerprint_of_result(result) for name, result in results.items()}
+    found = {"work": seeded_work(), "surface": surface(), "files": files}
     (RECORDED / "fingerprints.json").write_text(json.dumps(found, indent=1) + "\n")
 
 

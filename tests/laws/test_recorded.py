@@ -70,12 +70,13 @@ def test_a_recorded_journal_is_read_as_it_was(tmp_path: Path, name: str) -> None
 
 def test_a_recorded_interrupted_journal_goes_on_to_the_recorded_end(tmp_path: Path) -> None:
     result = fingerprints.resumed(Path(shutil.copy(RECORDED / "interrupted.db", tmp_path)))
-    assert not list(differences(fingerprints.fingerprint_of_result(result), EXPECTED["work"]["race"]))
+    expected = EXPECTED["files"]["interrupted.db resumed"]
+    assert not list(differences(fingerprints.fingerprint_of_result(result), expected))
 
 
 def test_a_recorded_result_and_posterior_are_read_as_they_were() -> None:
     result, posterior = RaceResult.load(RECORDED / "result.npz"), Posterior.load(RECORDED / "posterior.npz")
-    assert not list(differences(fingerprints.fingerprint_of_result(result), EXPECTED["work"]["race"]))
+    assert not list(differences(fingerprints.fingerprint_of_result(result), EXPECTED["files"]["result.npz"]))
     assert np.array_equal(posterior.ratings, result.posterior.ratings)
 
 

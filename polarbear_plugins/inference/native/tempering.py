@@ -101,6 +101,7 @@ class Tempered:
         )
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # a trajectory that is no longer a number is rejected
 def sample_tempered(family: Family, draws: int, rng: np.random.Generator, most_leaps: int = 10_000) -> Tempered:
     """Draws from the posterior.
 

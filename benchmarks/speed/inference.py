@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from polarbear_plugins import RankingTable, compare, fit
+from polarbear_plugins import Posterior, RankingTable, compare, fit
 from polarbear_plugins.errors import InferenceWarning
 
 sys.path.append(str(Path(__file__).parents[1]))
@@ -41,14 +41,19 @@ CASES: list[tuple[str, int, int, int]] = [
     ("dirichlet", 20, 6000, 2),  # hardly any set occurs twice
 ]
 NUTS_CASES = {0, 5, 6, 7, 8, 9}
+WARM_CASES = [("dirichlet", 7, 20), ("random-walk", 5, 100), ("bspline", 5, 100), ("hsgp", 5, 100), ("gp", 5, 60)]
 
 
-def measured(table: RankingTable, prior: str, engine: str, **options: Any) -> tuple[float, float, Any]:
+def measured(
+    table: RankingTable, prior: str, engine: str, start: Posterior | None = None, **options: Any
+) -> tuple[float, float, Posterior]:
     """CPU and wall seconds of a fit in this process, and the posterior."""
     cpu, wall = time.process_time(), time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InferenceWarning)
-        posterior = fit(table, prior, engine, draws=4000, seed=1, dependence="none", engine_options=options)
+        posterior = fit(
+            table, prior, engine, draws=4000, seed=1, dependence="none", start=start, engine_options=options
+        )
     return time.process_time() - cpu, time.perf_counter() - wall, posterior
 
 
@@ -86,6 +91,23 @@ def main() -> None:
             )
         print(flush=True)
         results.append(row)
+    print("\nWith one instance in seven more, starting from the posterior before or not, CPU s:")
+    for prior, n, timepoints in WARM_CASES:
+        later = rankings(n, 35, timepoints)
+        values = later.values[:30]
+        before = RankingTable.from_values(values, algorithms=later.algorithms, timepoints=later.timepoints)
+        start = measured(before, prior, "native")[2]
+        cold, warm = (
+            min(measured(later, prior, "native", start=known)[0] for _ in range(arguments.repetitions))
+            for known in (None, start)
+        )
+        report_figure(
+            f"  {prior} n={n} T={timepoints}: {cold:.3f} from the prior, {warm:.3f} from the posterior",
+            f"warm start of {prior} n={n} T={timepoints}",
+            warm / cold,
+            "starting from the prior",
+            "lower",
+        )
     print("\nGrowth with the number of instances, dirichlet n=7 T=20, CPU s:")
     sizes = (30, 100, 300, 1000, 3000)
     times = []

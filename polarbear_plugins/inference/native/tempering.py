@@ -132,8 +132,8 @@ def sample_tempered(family: Family, draws: int, rng: np.random.Generator, most_l
     left = left if temperature == 1 else 1.0  # otherwise they are draws of something else
     forgetting = len(mover.shares)
     if has_forgotten(left, chains):
-        # Half as many again: what is left of a start that was far from the posterior is then negligible, too.
-        particles = mover.moves(particles, -(-forgetting // 2))
+        # As many again: what is left of a start that was far from the posterior is then negligible, too.
+        particles = mover.moves(particles, forgetting)
     rounds = [particles]
     while chains * len(rounds) < draws and has_forgotten(left, chains):
         rounds.append(mover.moves(rounds[-1], -(-forgetting // _GAPS)))

@@ -13,6 +13,7 @@ from polarbear_plugins.inference.native.quality import (
     correlations,
     distinct_share,
     has_forgotten,
+    parallel_chains,
     shortcomings,
     worth_of_rounds,
 )
@@ -21,8 +22,6 @@ from polarbear_plugins.plackett_luce.subsets import Statistics
 
 _MOST_SWEEPS = 200
 _SWEEPS = 2  # between two looks at what was forgotten
-_ROUNDS = 4  # times that the draws of parallel chains are kept
-_FEWEST_CHAINS = 500
 _MOST_GROUPS = 8
 _MOST_NUMBERS = 1 << 21  # arrivals at a time
 _CHUNK = 256  # sets at a time
@@ -44,7 +43,7 @@ def sample_by_sweeps(
 ) -> list[Sweeps]:
     """Sweep timepoints with the same sets until they have forgotten where they began."""
     draws = len(begin[0])
-    chains = min(draws, max(_FEWEST_CHAINS, -(-draws // _ROUNDS)))
+    chains = parallel_chains(draws)
     size = max(1, _MOST_NUMBERS // (chains * max(1, len(timepoints[0].sets[0][1]))))
     if len(timepoints) > size:
         parts = range(0, len(timepoints), size)

@@ -11,6 +11,8 @@ from polarbear_plugins.arrays import FloatArray
 
 # Shares of the draws that must be distinct, and that they must be worth; share of moves that must be accepted.
 _FEWEST_DISTINCT, _FEWEST_EFFECTIVE, _LOWEST_ACCEPTANCE = 0.25, 0.05, 0.2
+# Parallel chains are kept several times, some moves apart.
+_ROUNDS, _FEWEST_CHAINS = 4, 500
 
 
 def weights_suffice(k_hat: float, effective: float, draws: int, proposals: int) -> bool:
@@ -20,6 +22,11 @@ def weights_suffice(k_hat: float, effective: float, draws: int, proposals: int) 
     """
     share = effective / proposals
     return effective > 0.5 * draws and k_hat < (0.7 if share > 0.9 else 0.5 if share > 0.6 else 0.4)
+
+
+def parallel_chains(draws: int) -> int:
+    """Number of parallel chains for that many draws, of which each gives several."""
+    return min(draws, max(_FEWEST_CHAINS, -(-draws // _ROUNDS)))
 
 
 def correlations(before: FloatArray, after: FloatArray) -> FloatArray:

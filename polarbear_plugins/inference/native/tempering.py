@@ -1,8 +1,8 @@
 """Tempered sequential Monte Carlo: from a Gaussian approximation to the posterior in steps that are small enough.
 
-Particles begin as draws of the approximation.  The error of the approximation enters by and by: each time as much of it
-as half of the particles survive, who are then moved.  Once it has entered in full, they are moved until they have
-forgotten where they began.
+Particles begin as draws of the approximation.  Its error enters step by step, each step as large as weights that are
+worth half of the particles allow; after each the particles are resampled and moved.  Once the error has entered in
+full, they are moved until they have forgotten where they began.
 """
 
 from __future__ import annotations
@@ -16,11 +16,15 @@ from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import Float32Array, FloatArray
 from polarbear_plugins.inference.native.importance import resample
-from polarbear_plugins.inference.native.quality import correlations, has_forgotten, shortcomings, worth_of_rounds
+from polarbear_plugins.inference.native.quality import (
+    correlations,
+    has_forgotten,
+    parallel_chains,
+    shortcomings,
+    worth_of_rounds,
+)
 
-_ROUNDS = 4  # times that the particles are kept, apart by this part of the moves that it took them to forget
-_GAPS = 6
-_FEWEST_CHAINS = 500
+_GAPS = 6  # rounds are apart by this part of the moves that it took to forget
 _SURVIVING = 0.5  # share of the particles that the weights of a step must be worth
 _MOST_TEMPERATURES = 60
 _MOST_MOVES = 200
@@ -110,10 +114,10 @@ def sample_tempered(family: Family, draws: int, rng: np.random.Generator, most_l
     most_leaps
         Evaluations of the gradient after which to give up; the draws are then not good.
     """
-    chains = min(draws, max(_FEWEST_CHAINS, -(-draws // _ROUNDS)))
+    chains = parallel_chains(draws)
     particles = family.start(chains, rng)
     watch = _Watch(family, particles)
-    mover = _Mover(family, rng, most_leaps)
+    mover = _Mover(family, rng)
     temperature, temperatures = 0.0, 0
     while temperature < 1 and temperatures < _MOST_TEMPERATURES and mover.leaps < most_leaps:
         new = next_temperature(particles.remainder, temperature)
@@ -210,8 +214,8 @@ class _Watch:
 class _Mover:
     """Hamiltonian moves of ``z``, whose length adapts to how many are accepted, and jumps between components."""
 
-    def __init__(self, family: Family, rng: np.random.Generator, most_leaps: int) -> None:
-        self._family, self._rng, self._most_leaps = family, rng, most_leaps
+    def __init__(self, family: Family, rng: np.random.Generator) -> None:
+        self._family, self._rng = family, rng
         self._step = _LONGEST_STEP
         self.shares: list[float] = []
         self.leaps = 0

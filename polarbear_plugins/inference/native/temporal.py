@@ -34,8 +34,8 @@ _AVERAGED = 64  # draws over which the approximations are averaged
 _NUMBERS_KEPT = 8e7  # in all matrices of the grid points
 _POPULATED = 0.002  # share of the draws at a grid point that asks for its neighbours
 _TOO_MANY_AT_THE_EDGE = 0.02
-# Additions and multiplications after which tempering gives up: about a minute.
-_MOST_WORK = 3e11
+# Numbers to process for all draws after which tempering gives up: half a minute or so.
+_MOST_WORK = 7.5e10
 
 Place: TypeAlias = tuple[int, ...]
 
@@ -194,11 +194,11 @@ class _GridFamily(Mixture):
         self.points.append(point)
         self.components.append(Component(target, log_weight, point.log_evidence))
 
-    def most_leaps(self, chains: int) -> int:
-        """Evaluations of the gradient that the work allowed for suffices for."""
+    def most_leaps(self, draws: int) -> int:
+        """Evaluations of the gradient after which to give up."""
         likelihood = self._modes.likelihood
         sets = sum(block.counts.size for block in likelihood.blocks) * self._modes.basis.shape[0]
-        return int(max(_MOST_WORK / (4 * chains * (sets + self.points[0].root.size)), 100))
+        return int(max(_MOST_WORK / (draws * (sets + self.points[0].root.size)), 100))
 
     def hyperparameters(self, which: NDArray[np.intp]) -> FloatArray:
         """Hyperparameters ``[draw, hyperparameter]``."""

@@ -28,11 +28,11 @@ _MAX_GRID = 150
 # A first look at the remainder: beyond this standard deviation, importance sampling is not tried.
 _LOOKS, _HOPELESS = 200, 3.0
 # Grid points to begin tempering with: fewer, since more are added where needed.
-_FIRST_DROP, _FIRST_GRID = 4.0, 40
+_FIRST_DROP, _FIRST_GRID = 5.0, 60
 _LONGEST_AXIS = 0.7  # step between grid points
 _AVERAGED = 64  # draws over which the approximations are averaged
 _NUMBERS_KEPT = 8e7  # in all matrices of the grid points
-_POPULATED = 0.002  # share of the draws at a grid point that asks for its neighbours
+_POPULATED = 0.0005  # share of the draws at a grid point that asks for its neighbours
 _TOO_MANY_AT_THE_EDGE = 0.02
 # Numbers to process for all draws after which tempering gives up: half a minute or so.
 _MOST_WORK = 7.5e10

@@ -81,6 +81,32 @@ def test_of_identical_rankings_the_ratings_are_those_of_the_exact_posterior() ->
     np.testing.assert_allclose(posterior.ratings.mean(axis=0), np.tile(expected, (2, 1)), atol=0.006)
 
 
+def test_ratings_and_kappa_are_drawn_together() -> None:
+    posterior = fit(wins_table([10], 10), "hierarchical-dirichlet", seed=1, draws=16_000)
+    log_kappa = posterior.hyperparameters["log_kappa"]
+    alpha = np.exp(log_kappa) / 2
+    lost, expected = posterior.ratings[:, 0, 1], alpha / (2 * alpha + 10)
+    for low, high in ((0.2, 0.5), (0.5, 0.75), (0.75, 0.95)):
+        inside = (log_kappa > np.quantile(log_kappa, low)) & (log_kappa <= np.quantile(log_kappa, high))
+        assert lost[inside].mean() == pytest.approx(expected[inside].mean(), rel=0.15)
+
+
+@pytest.mark.parametrize("wins", [[10], [5], [0, 10, 10], [3, 4, 5, 6, 5, 4]])
+def test_kappa_is_followed_by_anchors_whose_draws_are_worth_enough(wins: list[int]) -> None:
+    table = wins_table(wins, 10)
+    density = hierarchical._Density(statistics_of(table.ranks, table.weights), RATE, np.random.SeedSequence(1))
+    nodes = hierarchical._follow(density, density.mode(), 2000)
+    places = np.array([node.log_kappa for node in nodes])
+    np.testing.assert_allclose(np.diff(places), hierarchical._STEP)
+    slopes = np.array([node.slope for node in nodes])
+    assert slopes[0] > 0 > slopes[-1]
+    for node in nodes:
+        assert node.anchor.log_kappa <= node.log_kappa + 1e-9
+        assert node.anchor.worth(node.log_kappa) > 0.3
+    logs = np.cumsum(slopes) * hierarchical._STEP
+    assert logs[[0, -1]].max() < logs.max() - 4  # what is left out is negligible
+
+
 # The slope of the density of kappa
 
 

@@ -129,6 +129,15 @@ def test_coefficients_can_be_recovered_from_coordinates_and_give_the_same_functi
     np.testing.assert_allclose(np.sum(coefficients**2, axis=(1, 2)), squares, rtol=1e-8)
 
 
+@pytest.mark.parametrize("prior", [*PARTED.values(), *DENSE.values()], ids=[*PARTED, *DENSE])
+def test_the_density_of_coefficients_is_that_of_the_coordinates_times_the_determinant(prior: TemporalPrior) -> None:
+    point = modes(prior).at(np.asarray(prior.start))
+    z = np.eye(point.residual.size)
+    coefficients = point.coordinates.coefficients(point.root.steps(z)).reshape(len(z), -1)
+    _, log_determinant = np.linalg.slogdet(coefficients)
+    assert point.root.log_determinant - temporal._log_scale(point) == pytest.approx(-log_determinant, abs=1e-6)
+
+
 # Averaged approximations
 
 
@@ -165,6 +174,18 @@ def test_of_separated_data_the_averaged_approximation_leaves_much_less_over(phi:
     z = np.random.default_rng(7).normal(size=(2000, point.residual.size))
     left, less = (float(search.target(each).remainder(z).std()) for each in (point, average))
     assert less < 0.4 * left
+
+
+@pytest.mark.parametrize("phi", [1.5, 2.6, 3.5])
+def test_an_averaged_approximation_has_the_slope_and_curvature_of_the_posterior_on_average(phi: float) -> None:
+    search, point, average, _ = averaged(identical(), phi)
+    z = antithetic_normals(4000, point.residual.size, np.random.default_rng(7))
+    slopes = [search.target(each).gradient(z) for each in (point, average)]
+    mode, mean = (float(np.linalg.norm(slope.mean(axis=0))) for slope in slopes)
+    assert mean < 0.1 * mode
+    # By Stein's identity this is the mean curvature of the remainder.
+    assert np.mean(z * slopes[0]) < -1
+    assert np.mean(z * slopes[1]) == pytest.approx(0.0, abs=0.15)
 
 
 @pytest.mark.parametrize("near", [-1.5, 0.0, 1.5])

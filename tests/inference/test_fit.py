@@ -507,7 +507,7 @@ def test_tempering_gives_the_posterior_of_importance_sampling(prior: str) -> Non
 
 
 @pytest.mark.parametrize("wins", [(6,), (12,), (12, 12), (0, 12)])
-@pytest.mark.parametrize("prior", ["random-walk", "bspline", "gp"])
+@pytest.mark.parametrize("prior", ["random-walk", "bspline", pytest.param("gp", marks=pytest.mark.slow)])
 def test_of_two_algorithms_the_tempered_posterior_is_that_of_numerical_integration(
     prior: str, wins: tuple[int, ...]
 ) -> None:
@@ -549,7 +549,7 @@ def test_the_same_seed_gives_the_same_tempered_draws() -> None:
     assert not np.array_equal(one.log_ratings, other.log_ratings)
 
 
-@pytest.mark.parametrize("prior", ["dirichlet", "hierarchical-dirichlet"])
+@pytest.mark.parametrize("prior", ["dirichlet", pytest.param("hierarchical-dirichlet", marks=pytest.mark.slow)])
 def test_swept_draws_do_not_depend_on_the_number_of_threads(prior: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_of(np.tile([0.0, 1.0, 2.0], (5, 18, 1)))  # two parts
     options = {"alpha": 0.05} if prior == "dirichlet" else {}

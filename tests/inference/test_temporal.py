@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -102,10 +103,15 @@ PARTED = {**PRIORS, "gp": GaussianProcess()}
 DENSE = {"few coefficients": BSpline(basis=8)}
 
 
+@cache
+def expansion(prior: TemporalPrior) -> tuple[Modes, GridPoint]:
+    search = modes(prior)
+    return search, search.at(np.asarray(prior.start))
+
+
 @pytest.mark.parametrize("prior", [*PARTED.values(), *DENSE.values()], ids=[*PARTED, *DENSE])
 def test_standard_normal_coordinates_can_be_recovered_from_steps(prior: TemporalPrior) -> None:
-    search = modes(prior)
-    point = search.at(np.asarray(prior.start))
+    search, point = expansion(prior)
     assert (len(point.coordinates.parts) == 1) == (prior in DENSE.values())
     z = np.random.default_rng(3).normal(size=(6, point.residual.size))
     steps = point.root.steps(z)
@@ -118,7 +124,7 @@ def test_standard_normal_coordinates_can_be_recovered_from_steps(prior: Temporal
 
 @pytest.mark.parametrize("prior", [*PARTED.values(), *DENSE.values()], ids=[*PARTED, *DENSE])
 def test_coefficients_can_be_recovered_from_coordinates_and_give_the_same_functions(prior: TemporalPrior) -> None:
-    point = modes(prior).at(np.asarray(prior.start))
+    _, point = expansion(prior)
     coordinates = point.coordinates
     v = np.random.default_rng(4).normal(size=(5, *point.v.shape))
     coefficients = coordinates.coefficients(v)
@@ -131,7 +137,7 @@ def test_coefficients_can_be_recovered_from_coordinates_and_give_the_same_functi
 
 @pytest.mark.parametrize("prior", [*PARTED.values(), *DENSE.values()], ids=[*PARTED, *DENSE])
 def test_the_density_of_coefficients_is_that_of_the_coordinates_times_the_determinant(prior: TemporalPrior) -> None:
-    point = modes(prior).at(np.asarray(prior.start))
+    _, point = expansion(prior)
     z = np.eye(point.residual.size)
     coefficients = point.coordinates.coefficients(point.root.steps(z)).reshape(len(z), -1)
     _, log_determinant = np.linalg.slogdet(coefficients)
@@ -237,7 +243,11 @@ def test_draws_of_a_single_grid_point_are_spread_over_its_cell() -> None:
     assert spread.std() == pytest.approx(0.5 / np.sqrt(12), rel=0.02)
 
 
-LEARNING = {"bspline": BSpline(), "random-walk": RandomWalk(), "gp": GaussianProcess()}
+LEARNING = [
+    pytest.param(BSpline(), id="bspline"),
+    pytest.param(RandomWalk(), id="random-walk", marks=pytest.mark.slow),
+    pytest.param(GaussianProcess(), id="gp", marks=pytest.mark.slow),
+]
 
 
 def family_of(table: RankingTable, prior: TemporalPrior, seed: int = 1) -> temporal._GridFamily:
@@ -246,7 +256,7 @@ def family_of(table: RankingTable, prior: TemporalPrior, seed: int = 1) -> tempo
 
 
 @pytest.mark.parametrize("same_coefficients", [True, False])
-@pytest.mark.parametrize("prior", LEARNING.values(), ids=LEARNING)
+@pytest.mark.parametrize("prior", LEARNING)
 def test_a_jump_and_its_way_back_are_equally_likely(prior: TemporalPrior, same_coefficients: bool) -> None:
     """Between grid points of the same posterior, draws are taken there and back with ratios of 1 to each other."""
     family = family_of(identical(timepoints=2), prior)
@@ -263,7 +273,7 @@ def test_a_jump_and_its_way_back_are_equally_likely(prior: TemporalPrior, same_c
     np.testing.assert_allclose(particles.z.std(axis=0), 1, atol=0.07)
 
 
-@pytest.mark.parametrize("prior", LEARNING.values(), ids=LEARNING)
+@pytest.mark.parametrize("prior", LEARNING)
 def test_a_jump_at_the_same_coefficients_keeps_them(prior: TemporalPrior) -> None:
     family = family_of(identical(timepoints=2), prior)
     rng = np.random.default_rng(11)

@@ -479,16 +479,88 @@ def test_a_posterior_says_what_it_was_made_from(prior: str) -> None:
     assert set(posterior.hyperparameters) == names[prior]
 
 
-def test_moves_beyond_importance_sampling_keep_the_posterior() -> None:
+# Tempering
+
+TEMPERED: dict[str, Any] = {"engine_options": {"temper": True}, "dependence": "none"}
+
+
+def assert_moments(draws: np.ndarray, mean: float, deviation: float) -> None:
+    assert draws.mean() == pytest.approx(mean, abs=0.12 * deviation)
+    assert draws.std() == pytest.approx(deviation, rel=0.1)
+
+
+@pytest.mark.parametrize("prior", ["random-walk", "bspline", "gp"])
+def test_tempering_gives_the_posterior_of_importance_sampling(prior: str) -> None:
     table = random_table(12, 3, 3)
-    moved = fit(table, "random-walk", seed=1, engine_options={"min_moves": 5})
-    plain = fit(table, "random-walk", seed=1)
-    assert (plain.diagnostics.moves, moved.diagnostics.moves) == (0, 5)
-    assert moved.diagnostics.acceptance is not None
-    assert moved.diagnostics.acceptance > 0.9
-    error = standard_error(moved, plain)
-    assert (np.abs(moved.ratings.mean(axis=0) - plain.ratings.mean(axis=0)) < 4 * error).all()
-    np.testing.assert_allclose(moved.ratings.std(axis=0), plain.ratings.std(axis=0), rtol=0.1)
+    tempered = fit_checked(table, prior, seed=1, **TEMPERED)
+    plain = fit_checked(table, prior, seed=1, dependence="none")
+    assert plain.diagnostics.moves == 0
+    assert tempered.diagnostics.moves > 0
+    assert tempered.diagnostics.good
+    assert tempered.diagnostics.acceptance is not None
+    assert tempered.diagnostics.acceptance > 0.6
+    error = standard_error(tempered, plain)
+    assert (np.abs(tempered.ratings.mean(axis=0) - plain.ratings.mean(axis=0)) < 4 * error).all()
+    np.testing.assert_allclose(tempered.ratings.std(axis=0), plain.ratings.std(axis=0), rtol=0.1)
+    for name, draws in plain.hyperparameters.items():
+        assert_moments(tempered.hyperparameters[name], float(draws.mean()), float(draws.std()))
+
+
+@pytest.mark.parametrize("wins", [(6,), (12,), (12, 12), (0, 12)])
+@pytest.mark.parametrize("prior", ["random-walk", "bspline", pytest.param("gp", marks=pytest.mark.slow)])
+def test_of_two_algorithms_the_tempered_posterior_is_that_of_numerical_integration(
+    prior: str, wins: tuple[int, ...]
+) -> None:
+    """At one or two timepoints: coefficients on a grid for each of the hyperparameters on a grid."""
+    model: Any = BUILT_IN_PRIORS[prior]()
+    time = np.linspace(0, 1, len(wins)) if len(wins) > 1 else np.zeros(1)
+    axes = [np.linspace(centre - 5, centre + 5, 61 if len(model.start) == 1 else 31) for centre in model.start]
+    phis = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+    axis = np.linspace(-6, 6, 81)
+    coefficients = np.stack(np.meshgrid(*[axis] * time.size, indexing="ij"), axis=-1).reshape(-1, time.size)
+    log_normal = -0.5 * np.sum(coefficients**2, axis=1)
+    won = np.array(wins)
+    logs, better = np.empty(len(phis)), np.empty((len(phis), time.size))
+    for k, phi in enumerate(phis):
+        factor = model.factor(phi, time)
+        root = np.linalg.cholesky(factor @ factor.T + 1e-12 * np.eye(time.size))
+        gap = math.sqrt(2) * coefficients @ root.T
+        density = log_normal - (won * np.logaddexp(0, -gap) + (12 - won) * np.logaddexp(0, gap)).sum(axis=1)
+        logs[k] = model.log_hyperprior(phi) + logsumexp(density)
+        better[k] = np.exp(density - logsumexp(density)) @ expit(gap)
+    weights = np.exp(logs - logsumexp(logs))
+
+    posterior = fit_checked(wins_table(wins, 12), prior, seed=1, **TEMPERED)
+    assert posterior.diagnostics.good
+    assert posterior.diagnostics.moves > 0
+    np.testing.assert_allclose(posterior.ratings.mean(axis=0)[:, 0], weights @ better, atol=0.01)
+    for i, name in enumerate(model.hyperparameters):
+        mean = float(weights @ phis[:, i])
+        deviation = math.sqrt(float(weights @ (phis[:, i] - mean) ** 2))
+        assert_moments(posterior.hyperparameters[name], mean, deviation)
+
+
+def test_the_same_seed_gives_the_same_tempered_draws() -> None:
+    table = table_of(np.tile([0.0, 1.0, 2.0], (8, 4, 1)))
+    one, same, other = (fit_checked(table, "bspline", draws=1000, seed=seed) for seed in (1, 1, 2))
+    assert one.diagnostics.moves > 0
+    np.testing.assert_array_equal(one.log_ratings, same.log_ratings)
+    np.testing.assert_array_equal(one.hyperparameters["log_scale"], same.hyperparameters["log_scale"])
+    assert not np.array_equal(one.log_ratings, other.log_ratings)
+
+
+@pytest.mark.parametrize("prior", ["dirichlet", pytest.param("hierarchical-dirichlet", marks=pytest.mark.slow)])
+def test_swept_draws_do_not_depend_on_the_number_of_threads(prior: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_of(np.tile([0.0, 1.0, 2.0], (5, 18, 1)))  # two parts
+    options = {"alpha": 0.05} if prior == "dirichlet" else {}
+    monkeypatch.setattr(independent, "_WORTH_THREADS", 0)
+    draws = []
+    for cores in (1, 2):
+        monkeypatch.setattr(independent, "available_cores", lambda cores=cores: cores)
+        posterior = fit_checked(table, prior, draws=500, seed=1, **options)
+        assert "Gibbs sweeps" in posterior.diagnostics.route
+        draws.append(posterior.log_ratings)
+    np.testing.assert_array_equal(*draws)
 
 
 # Time

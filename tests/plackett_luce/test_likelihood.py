@@ -541,3 +541,98 @@ def test_statistics_counted_in_pieces_are_those_counted_at_once(n: int, monkeypa
         return {(tie.block.tobytes(), tie.rest.tobytes()): tie.counts.tolist() for tie in counted.ties}
 
     assert by_members(pieces) == by_members(once)
+
+
+# Utilities far apart
+
+
+def exact_derivatives(ranking: Sequence[int], x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Value, gradient and information of a ranking without ties, choice by choice in logarithms."""
+    order = [i for i in np.argsort(ranking) if ranking[i]]
+    gradient, information = np.zeros(x.size), np.zeros((x.size, x.size))
+    for place, chosen in enumerate(order):
+        left = np.array(order[place:])
+        probabilities = np.zeros(x.size)
+        probabilities[left] = softmax(x[left])
+        gradient += np.eye(x.size)[chosen] - probabilities
+        information += np.diag(probabilities) - np.outer(probabilities, probabilities)
+    return log_probability(order, x), gradient, information
+
+
+FAR = {
+    "a thousand apart": np.array([0.0, -1000.0, 1000.0, -2000.0]),
+    "two far behind and close together": np.array([0.0, -1000.0, -1001.5, 3.0]),
+    "just beyond": np.array([0.0, -300.5, -299.0, -0.5]),
+    "ratings that vanish": np.array([0.0, -1e5, -1e5 - 1, -2e5]),
+}
+
+
+@pytest.mark.parametrize("x", FAR.values(), ids=FAR)
+@pytest.mark.parametrize("ranking", [[1, 2, 3, 4], [4, 3, 2, 1], [0, 1, 2, 3], [2, 0, 1, 0]])
+def test_utilities_far_apart_have_the_likelihood_of_exact_arithmetic(ranking: list[int], x: np.ndarray) -> None:
+    likelihood = Likelihood(statistics([ranking] * 3))
+    value, gradient, information = exact_derivatives(ranking, x)
+    assert float(likelihood.value(x[None])) == pytest.approx(3 * value, rel=1e-12, abs=1e-12)
+    np.testing.assert_allclose(likelihood.gradient(x[None])[0], 3 * gradient, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(likelihood.information(x[None])[0], 3 * information, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("ranks", DERIVATIVE_CASES.values(), ids=DERIVATIVE_CASES)
+def test_ordinary_utilities_say_the_same_in_logarithms(ranks: RankArray, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Likelihood(statistics_of(ranks, np.ones(len(ranks))).with_dirichlet(0.5))
+    x = np.random.default_rng(5).normal(size=(7, *ranks.shape[1:]))
+    near = here.values(x), here.gradient(x), here.mean_information(x)
+    monkeypatch.setattr(likelihood, "LOWEST", -1e-9)
+    monkeypatch.setattr(likelihood, "_CHUNK", 100)  # several rows at a time, and a last part of its own
+    far = here.values(x), here.gradient(x), here.mean_information(x)
+    for one, other in zip(near, far, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 400.0])
+@pytest.mark.parametrize("case", ["no ties", "partial rankings", "unranked algorithms"])
+def test_the_mean_information_is_the_mean_over_the_draws(case: str, scale: float) -> None:
+    ranks = DERIVATIVE_CASES[case]
+    here = Likelihood(statistics_of(ranks, np.ones(len(ranks))))
+    x = scale * np.random.default_rng(6).normal(size=(9, *ranks.shape[1:]))
+    mean = np.mean([here.information(each) for each in x], axis=0)
+    np.testing.assert_allclose(here.mean_information(x), mean, rtol=1e-9, atol=1e-12)
+
+
+def test_many_algorithms_have_the_mean_information_of_their_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks, x = DERIVATIVE_CASES["no ties"], np.random.default_rng(7).normal(size=(4, 3, 5))
+    one = Likelihood(statistics_of(ranks, np.ones(len(ranks)))).mean_information(x)
+    monkeypatch.setattr(likelihood, "_MOST_PAIRS", 0)
+    other = Likelihood(statistics_of(ranks, np.ones(len(ranks)))).mean_information(x)
+    np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0, 1000.0, 1e6])
+def test_sets_are_summed_in_logarithms_however_far_apart_their_members_are(scale: float) -> None:
+    rng = np.random.default_rng(8)
+    x, members = scale * rng.normal(size=(6, 2, 5)), (rng.random((9, 5)) < 0.5).astype(float)
+    members[members.sum(axis=1) == 0, 2] = 1.0
+    logs = logsumexp(x[..., None, :], b=members, axis=-1)
+    np.testing.assert_allclose(likelihood.log_set_sums(x, members), logs, rtol=1e-12, atol=1e-9)
+    shares = softmax(np.where(members > 0, x[..., None, :], -np.inf), axis=-1)
+    np.testing.assert_allclose(likelihood.set_shares(x, members), shares, rtol=1e-9, atol=1e-12)
+
+
+def test_the_empty_set_has_no_rating() -> None:
+    assert likelihood.log_set_sums(np.array([[1.0, 2.0]]), np.zeros((1, 2)))[0, 0] == -np.inf
+
+
+@pytest.mark.parametrize("centre", [1.0, 800.0])
+def test_the_remainder_far_from_ordinary_utilities_is_what_an_expansion_leaves(centre: float) -> None:
+    here = Likelihood(statistics([[1, 2, 3], [1, 3, 2], [2, 1, 3]]))
+    x = np.array([[centre, 0.0, -centre]])
+    step = np.random.default_rng(9).normal(size=(50, 1, 3)).astype(np.float32)
+    step[25:] *= 500  # beyond what shares can express
+    gradient, information = here.gradient(x), here.information(x)
+    curved = np.einsum("tij,ztj->zti", information, step)
+    value = here.value(x + step) - here.value(x) - np.einsum("zti,zti->z", step, gradient - 0.5 * curved)
+    remainder = Remainder(here, x, gradient, information)
+    for rows in (slice(0, 25), slice(25, 50)):
+        np.testing.assert_allclose(remainder.value(step[rows]), value[rows], rtol=1e-5, atol=1e-4)
+        slope = here.gradient(x + step[rows]) - gradient + curved[rows]
+        np.testing.assert_allclose(remainder.gradient(step[rows]), slope, rtol=1e-5, atol=1e-4)

@@ -186,12 +186,15 @@ def log_set_sums(x: FloatArray, members: FloatArray) -> FloatArray:
     largest = columns.max(axis=0)
     if float(np.max(largest - columns.min(axis=0), initial=0.0)) <= -LOWEST:
         logs = members @ np.exp(columns - largest)
-        with np.errstate(divide="ignore"):  # the empty set has no rating
+        with np.errstate(divide="ignore"):  # of the empty set
             np.log(logs, out=logs)
         logs += largest
     else:
         logs = np.empty((len(members), columns.shape[1]))
         for inside, out in zip(members > 0, logs, strict=True):
+            if not inside.any():  # the empty set has no rating
+                out[:] = -np.inf
+                continue
             chosen = columns[inside]
             largest = chosen.max(axis=0)
             np.log(np.exp(chosen - largest).sum(axis=0), out=out)

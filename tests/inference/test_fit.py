@@ -788,3 +788,18 @@ def test_timepoints_take_no_more_threads_than_cores_this_process_may_use(monkeyp
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 3}, raising=False)
     np.testing.assert_array_equal(fit(table, draws=100, seed=1).log_ratings, alone.log_ratings)
     assert asked == [2]
+
+
+def test_an_absent_algorithm_and_a_small_alpha_leave_the_others_alone() -> None:
+    table = table_of([[[0.0, 1.0, 2.0, np.nan]]] * 3)
+    posterior = fit(table, alpha=0.01, seed=0)
+    assert posterior.diagnostics.good
+    assert compare(posterior).p_better[0, 0, 1] > 0.95
+    assert compare(posterior).p_better[0, 0, 3] == pytest.approx(0.7, abs=0.3)  # nothing was observed of the last one
+
+
+def test_a_tail_that_cannot_be_swept_and_is_too_long_to_temper_is_not_good() -> None:
+    ranks = np.tile(np.concatenate([[1], np.full(12, 2), [14]]), (6, 1, 1)).astype(float)  # a tie of twelve
+    with pytest.warns(InferenceWarning, match="too long a tail"):
+        posterior = fit(table_of(ranks), alpha=0.05, seed=0)
+    assert not posterior.diagnostics.good

@@ -46,7 +46,9 @@ def assert_log_kappa(posterior: Posterior, exact: tuple[float, float]) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("n", "timepoints", "instances"), [(2, 3, 10), (2, 1, 10), (3, 1, 8), (3, 3, 8), (4, 3, 8)])
+@pytest.mark.parametrize(
+    ("n", "timepoints", "instances"), [(2, 3, 10), (2, 1, 10), (3, 1, 8), (3, 3, 8), (4, 3, 8), (6, 4, 20)]
+)
 def test_of_identical_rankings_the_posterior_of_kappa_is_exact(
     n: int, timepoints: int, instances: int, seed: int
 ) -> None:

@@ -41,9 +41,9 @@ def test_a_coordinate_without_spread_is_never_forgotten(constant: str) -> None:
     before, after = RNG.normal(size=(2, 1000, 3))
     assert has_forgotten(memory(before, after), 1000)
     if constant in ("before", "both"):
-        before[:, 2] = 0.5
+        before[:, 2] = 0.7
     if constant in ("after", "both"):
-        after[:, 2] = -0.25
+        after[:, 2] = -0.3
     assert correlations(before, after)[2] == pytest.approx(1.0)
     assert not has_forgotten(memory(before, after), 1000)
 
@@ -59,12 +59,24 @@ def test_chains_have_forgotten_what_chance_alone_would_give_them() -> None:
     assert not has_forgotten(0.4, 100)
 
 
-def test_importance_weights_suffice_only_if_they_are_worth_half_of_the_draws() -> None:
-    assert weights_suffice(0.3, 600, 1000)
-    assert not weights_suffice(0.3, 400, 1000)
-    assert not weights_suffice(0.6, 600, 1000)
-    assert weights_suffice(0.6, 950, 1000)
-    assert not weights_suffice(0.8, 950, 1000)
+@pytest.mark.parametrize(
+    ("k_hat", "effective", "proposals", "suffices"),
+    [
+        (0.3, 600, 1000, True),
+        (0.3, 400, 1000, False),
+        (0.45, 610, 1000, True),
+        (0.45, 590, 1000, False),
+        (0.6, 890, 1000, False),
+        (0.6, 910, 1000, True),
+        (0.8, 950, 1000, False),
+        (0.6, 950, 4000, False),  # many effective draws, but of four times as many proposals
+        (0.3, 950, 4000, True),
+    ],
+)
+def test_importance_weights_suffice_if_their_tail_is_light_for_how_uneven_they_are(
+    k_hat: float, effective: float, proposals: int, suffices: bool
+) -> None:
+    assert weights_suffice(k_hat, effective, 1000, proposals) is suffices
 
 
 def test_independent_rounds_are_worth_all_of_their_draws() -> None:

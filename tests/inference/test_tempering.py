@@ -10,7 +10,6 @@ from scipy.stats import loggamma
 
 from polarbear_plugins.inference.native import tempering
 from polarbear_plugins.inference.native.importance import antithetic_normals
-from polarbear_plugins.inference.native.quality import distinct_share
 from polarbear_plugins.inference.native.tempering import Particles, Tempered, next_temperature, sample_tempered
 
 Which = NDArray[np.intp]
@@ -74,7 +73,7 @@ class Stuck(LogGammas):
 
 
 def problems(done: Tempered) -> tuple[str, ...]:
-    return done.problems(distinct_share(done.utilities))
+    return done.problems
 
 
 @pytest.mark.parametrize("shape", [0.3, 0.5, 2.0])
@@ -148,7 +147,7 @@ def test_the_same_seed_gives_the_same_particles() -> None:
 
 def test_at_temperature_zero_a_move_rotates_the_gaussian_and_is_always_accepted() -> None:
     family, rng = LogGammas((0.3,)), np.random.default_rng(5)
-    mover, particles = tempering._Mover(family, rng, 100), family.start(2000, rng)
+    mover, particles = tempering._Mover(family, rng), family.start(2000, rng)
     moved = mover.move(particles, 0.0)
     assert mover.shares == [1.0]
     assert not np.isclose(moved.z, particles.z).all(axis=1).any()

@@ -22,12 +22,12 @@ def smooth_weights(log_weights: FloatArray) -> tuple[FloatArray, float, float]:
     cutoff, tail = weights[largest[0]], largest[1:]
     k_hat = 0.0
     if weights[tail[-1]] - cutoff > 1e-10:  # nearly equal weights have no tail to fit
-        with np.errstate(all="ignore"):  # a tail that cannot be fitted gets the shape inf
+        with np.errstate(all="ignore"):  # a tail that cannot be fitted gets the shape inf, and very heavy ones overflow
             k_hat, scale = _fit_pareto(weights[tail] - cutoff)
-        if math.isfinite(k_hat):
-            above = np.log1p((np.arange(size) + 0.5) / -size)
-            excess = np.expm1(-k_hat * above) / k_hat if k_hat else -above
-            weights[tail] = np.minimum(cutoff + scale * excess, 1.0)
+            if math.isfinite(k_hat):
+                above = np.log1p((np.arange(size) + 0.5) / -size)
+                excess = np.expm1(-k_hat * above) / k_hat if k_hat else -above
+                weights[tail] = np.minimum(cutoff + scale * excess, 1.0)
     weights /= weights.sum()
     return weights, k_hat, float(1 / (weights @ weights))
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from polarbear_plugins.environment import available_cores
 from polarbear_plugins.inference.native.gibbs import fewest_choices, sample_by_sweeps
 from polarbear_plugins.inference.native.importance import antithetic_normals, resample, smooth_weights
 from polarbear_plugins.inference.native.mixture import Component, Mixture
-from polarbear_plugins.inference.native.quality import distinct_share, weights_suffice
+from polarbear_plugins.inference.native.quality import weights_suffice
 from polarbear_plugins.inference.native.target import Target
 from polarbear_plugins.inference.native.tempering import sample_tempered
 from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
@@ -102,6 +102,8 @@ def _sample(statistics: Statistics, target: Target, draws: int, rng: np.random.G
         )
     if tail >= _LONG_TAIL:
         done = _temper(target, draws, k_hat, rng)
+        if not sweepable and statistics.wins.min() < _HOPELESS_TAIL:
+            done = replace(done, problems=(*done.problems, "an algorithm that never won has too long a tail to sample"))
         if not (done.problems and sweepable):
             return done
     # Weights that are worth hardly anything would leave copies of a few draws to begin with.
@@ -144,7 +146,7 @@ def _temper(target: Target, draws: int, k_hat: float, rng: np.random.Generator) 
         moves=done.moves,
         acceptance=done.acceptance,
         memory=done.memory,
-        problems=done.problems(distinct_share(done.utilities)),
+        problems=done.problems,
     )
 
 

@@ -38,7 +38,9 @@ def correlations(before: FloatArray, after: FloatArray) -> FloatArray:
     second = after - after.mean(axis=0)
     products = [np.einsum("zk,zk->k", one, other) for one, other in ((first, first), (second, second), (first, second))]
     spread = np.sqrt(products[0] * products[1])
-    return np.divide(np.abs(products[2]), spread, out=np.ones_like(spread), where=spread > 0)
+    # A mean is rounded, and the products of a constant are not quite 0.
+    varies = (np.ptp(before, axis=0) > 0) & (np.ptp(after, axis=0) > 0) & (spread > 0)
+    return np.divide(np.abs(products[2]), spread, out=np.ones_like(spread), where=varies)
 
 
 def memory(before: FloatArray, after: FloatArray) -> float:
@@ -63,11 +65,9 @@ def worth_of_rounds(rounds: list[FloatArray]) -> float:
     return len(rounds[0]) / float((next_to.max(initial=0.0) ** distance).mean())
 
 
-def distinct_share(utilities: FloatArray) -> float:
-    """Share of distinct draws of ``utilities[draw, ...]``."""
-    # Draws of a continuous quantity are equal only if they are copies; their sums tell copies apart fast.
-    sums = utilities.reshape(len(utilities), -1) @ np.linspace(1.0, 2.0, utilities[0].size)
-    return len(np.unique(sums)) / len(utilities)
+def distinct_share(draws: FloatArray) -> float:
+    """Share of distinct draws ``[draw, coordinate]``, to the last bit."""
+    return len({row.tobytes() for row in draws}) / len(draws)
 
 
 def shortcomings(

@@ -18,6 +18,7 @@ from polarbear_plugins.arrays import Float32Array, FloatArray
 from polarbear_plugins.inference.native.importance import resample
 from polarbear_plugins.inference.native.quality import (
     correlations,
+    distinct_share,
     has_forgotten,
     parallel_chains,
     shortcomings,
@@ -90,13 +91,15 @@ class Tempered:
     acceptance: float
     memory: float
     effective: float
+    distinct: float
     chains: int
 
-    def problems(self, distinct: float) -> tuple[str, ...]:
+    @property
+    def problems(self) -> tuple[str, ...]:
         """Reasons not to trust the draws."""
         return shortcomings(
             len(self.utilities),
-            distinct=distinct,
+            distinct=self.distinct,
             effective=self.effective,
             acceptance=self.acceptance,
             left=self.memory,
@@ -151,6 +154,7 @@ def sample_tempered(family: Family, draws: int, rng: np.random.Generator, most_l
         acceptance=float(np.mean(mover.shares)) if mover.shares else 0.0,
         memory=left,
         effective=min(float(draws), watch.worth(rounds)),
+        distinct=distinct_share(z[chosen]),
         chains=chains,
     )
 

@@ -18,7 +18,6 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.inference.native.importance import antithetic_normals
 from polarbear_plugins.inference.native.mixture import Component, Mixture, sample_by_importance
 from polarbear_plugins.inference.native.modes import GridPoint, Modes, WarmStart, find_centre
-from polarbear_plugins.inference.native.quality import distinct_share
 from polarbear_plugins.inference.native.tempering import Particles, sample_tempered
 from polarbear_plugins.inference.task import Draws, Task
 from polarbear_plugins.posterior.posterior import Diagnostics
@@ -95,7 +94,7 @@ def _by_tempering(
 ) -> tuple[FloatArray, FloatArray, Diagnostics]:
     family = _GridFamily(modes, centre, axes, rng)
     done = sample_tempered(family, draws, rng, family.most_leaps(draws))
-    problems = done.problems(distinct_share(done.utilities)) + family.problems(done.which)
+    problems = done.problems + family.problems(done.which)
     diagnostics = Diagnostics(
         engine="native",
         route=f"{len(family.points)} grid points, {done.temperatures} temperatures, {done.moves} moves",

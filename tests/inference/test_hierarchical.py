@@ -99,13 +99,13 @@ def test_kappa_is_followed_by_anchors_whose_draws_are_worth_enough(wins: list[in
     density = hierarchical._Density(statistics_of(table.ranks, table.weights), RATE, np.random.SeedSequence(1))
     nodes = hierarchical._follow(density, density.mode(), 2000)
     places = np.array([node.log_kappa for node in nodes])
-    np.testing.assert_allclose(np.diff(places), hierarchical._STEP)
+    np.testing.assert_allclose(np.diff(places), hierarchical._LONGEST_STEP)
     slopes = np.array([node.slope for node in nodes])
     assert slopes[0] > 0 > slopes[-1]
     for node in nodes:
         assert node.anchor.log_kappa <= node.log_kappa + 1e-9
         assert node.anchor.worth(node.log_kappa) > 0.3
-    logs = np.cumsum(slopes) * hierarchical._STEP
+    logs = np.cumsum(slopes) * hierarchical._LONGEST_STEP
     assert logs[[0, -1]].max() < logs.max() - 4  # what is left out is negligible
 
 
@@ -216,3 +216,20 @@ def test_a_kappa_beyond_the_bounds_is_told(
         posterior = fit(table_of(np.tile([0.0, 1.0, 2.0], (8, 2, 1))), "hierarchical-dirichlet", draws=1000, seed=1)
     assert complaint in posterior.diagnostics.problems
     assert not posterior.diagnostics.good
+
+
+@pytest.mark.slow
+def test_many_timepoints_that_know_kappa_well_have_nodes_closer_than_its_standard_deviation() -> None:
+    rng, timepoints, instances = np.random.default_rng(3), 300, 200
+    wins = rng.binomial(instances, rng.beta(2.0, 2.0, timepoints))
+    ranks = np.where(np.arange(instances)[:, None] < wins, 1, 2).astype(np.int16)
+    statistics = statistics_of(np.stack([ranks, 3 - ranks], axis=2), np.ones(instances))
+    # Of two algorithms, the evidence of kappa is a product of Beta functions.
+    alpha = np.exp(LOG_KAPPA[:, None]) / 2
+    mean, sd = exact_moments((betaln(wins + alpha, instances - wins + alpha) - betaln(alpha, alpha)).sum(axis=1))
+    assert sd < 0.1
+    done = hierarchical.sample_hierarchical(statistics, RATE, 2000, np.random.SeedSequence(1))
+    assert done.log_kappa.mean() == pytest.approx(mean, abs=0.15 * sd)
+    assert done.log_kappa.std() == pytest.approx(sd, rel=0.06)
+    nodes = hierarchical._follow(hierarchical._Density(statistics, RATE, np.random.SeedSequence(1)), mean, 500)
+    assert nodes[1].log_kappa - nodes[0].log_kappa < 0.5 * sd

@@ -21,7 +21,7 @@ from polarbear_plugins.plackett_luce.likelihood import Likelihood, log_set_sums
 from polarbear_plugins.plackett_luce.subsets import Statistics
 
 _SEARCH_DRAWS, _FEWEST_DRAWS = 250, 1000
-_STEP = 0.1  # of log kappa, between two places where its density is computed
+_LONGEST_STEP, _STEPS = 0.1, 2.5  # of log kappa, between two nodes; how many a standard deviation has at least
 _DROP = 5.5  # of the log-density, beyond which kappa is left out
 _WORTH = 0.4  # share of its draws that the weights of every timepoint must be worth within reach of an anchor
 _LONGEST_REACH = 2.0
@@ -168,7 +168,7 @@ def sample_hierarchical(statistics: Statistics, rate: float, draws: int, seed: n
             utilities[start : start + count] = node.anchor.draw(node.log_kappa, count, rng)
             used[node.anchor.log_kappa] = node.anchor
             start += count
-    log_kappa = np.repeat(places, counts) + _STEP * (rng.random(draws) - 0.5)
+    log_kappa = np.repeat(places, counts) + (places[1] - places[0]) * (rng.random(draws) - 0.5)
     order = rng.permutation(draws)
     bounds = (("smaller", density.low, probabilities[0]), ("larger", density.high, probabilities[-1]))
     problems = tuple(
@@ -187,16 +187,24 @@ class _Node:
     anchor: _Anchor
 
 
+def _step(anchor: _Anchor, rate: float) -> float:
+    """Distance of the nodes: many timepoints know kappa well."""
+    here, ahead = (anchor.slope(anchor.log_kappa + by, rate) for by in (0.0, 0.02))
+    curvature = (here - ahead) / 0.02
+    return min(_LONGEST_STEP, 1 / (_STEPS * math.sqrt(curvature))) if curvature > 0 else _LONGEST_STEP
+
+
 def _follow(density: _Density, mode: float, draws: int) -> list[_Node]:
     """Nodes one step apart, from the mode to where the density is negligible on either side."""
     first = density.anchor(mode, draws)
     few = min(draws, max(_FEWEST_DRAWS, draws // 4))
+    step = _step(first, density.rate)
     both = []
     for direction in (1, -1):
         anchor, nodes, drop = first, [_Node(mode, first.slope(mode, density.rate), first)], 0.0
         reach = first.reach()
         while drop > -_DROP and len(nodes) < _MOST_NODES:
-            place = mode + direction * _STEP * len(nodes)
+            place = mode + direction * step * len(nodes)
             if not density.low <= place <= density.high:
                 break
             if direction > 0 and place > anchor.log_kappa + reach:
@@ -207,6 +215,6 @@ def _follow(density: _Density, mode: float, draws: int) -> list[_Node]:
                 anchor = density.anchor(max(place - reach, density.low), few)
                 reach = anchor.reach()
             nodes.append(_Node(place, anchor.slope(place, density.rate), anchor))
-            drop += direction * _STEP * (nodes[-2].slope + nodes[-1].slope) / 2
+            drop += direction * step * (nodes[-2].slope + nodes[-1].slope) / 2
         both.append(nodes)
     return both[1][:0:-1] + both[0]

@@ -66,6 +66,8 @@ def test_a_data_frame_may_have_the_word(kind: str) -> None:
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_runs_and_tables_come_back_from_files(tmp_path: Path, suffix: str) -> None:
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
     runs = [run_of("a", best=[3.0, 1.0]), run_of("b", best=[2.0, UNRANKED]), run_of("c", best=[UNRANKED, 2.0])]
     path = tmp_path / f"runs.{suffix}"
     table = rank(runs, timepoints=[1, 10])

@@ -24,6 +24,7 @@ from polarbear_plugins import (
     select_portfolio,
 )
 from polarbear_plugins.errors import InferenceWarning
+from polarbear_plugins.inference.native.quality import parallel_chains
 from polarbear_plugins.racing.analysis import analyze
 
 PRIORS = ["dirichlet", "bspline"]
@@ -56,10 +57,14 @@ def check(posterior: Posterior) -> None:
     np.testing.assert_allclose(posterior.ratings.sum(axis=-1), 1.0, rtol=1e-9)
     found = posterior.diagnostics
     assert found.effective_draws is not None
-    assert found.k_hat is not None
     assert 0 < found.effective_draws <= posterior.draws
-    weighed = found.effective_draws > 0.5 * posterior.draws and found.k_hat < 0.7
-    assert found.good == (weighed or (found.memory is not None and found.memory < 3.5 / math.sqrt(posterior.draws)))
+    if found.memory is None:  # no moves: only weights
+        assert found.k_hat is not None
+        assert found.good == (found.effective_draws > 0.5 * posterior.draws and found.k_hat < 0.7)
+    elif found.good:
+        assert found.memory < max(0.1, 3.5 / math.sqrt(parallel_chains(posterior.draws)))
+        assert found.effective_draws >= posterior.draws / 20
+        assert len(np.unique(posterior.log_ratings[:, 0, 0])) > posterior.draws / 4
     assert found.good == (not found.problems)
     relations = compare(posterior)
     for probability in (relations.p_better, relations.p_equivalent):

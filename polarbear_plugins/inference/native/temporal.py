@@ -112,7 +112,7 @@ def _by_tempering(
 def spread_over_cells(phis: FloatArray, axes: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Move hyperparameters ``[draw, hyperparameter]`` from grid points to anywhere in the cells of these.
 
-    The draws are then drawn together, so that they vary as much as before, or at least as much as half a cell does.
+    They are then scaled towards their mean, so that they vary as much as before, but not less than within one cell.
     """
     inside = np.linalg.solve(axes, phis.T).T  # in units of cells
     mean, variance = inside.mean(axis=0), inside.var(axis=0)

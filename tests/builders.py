@@ -11,6 +11,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from polarbear_plugins import Posterior, RaceResult, RaceSettings, RankingTable, Trajectory, race
+from polarbear_plugins.inference.native.gibbs import _Joint
+from polarbear_plugins.plackett_luce.subsets import Statistics
 from polarbear_plugins.posterior.posterior import Diagnostics
 
 
@@ -115,3 +117,8 @@ def column_kinds(frame: pd.DataFrame) -> dict[str, str]:
         else words[dtype.kind]
         for column, dtype in frame.dtypes.items()
     }
+
+
+def gibbs_sweep(statistics: Statistics, utilities: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Sweep every draw ``utilities[draw, algorithm]`` once, at a timepoint; the prior is part of its statistics."""
+    return _Joint([statistics], len(utilities)).sweep(utilities, rng)

@@ -3,12 +3,15 @@
     python benchmarks/speed/inference.py                       # the native engine alone, a minute
     python benchmarks/speed/inference.py --nuts nutpie         # and NUTS by nutpie, a quarter of an hour
     python benchmarks/speed/inference.py --nuts nutpie pymc    # and PyMC's own sampler, longer
+    python benchmarks/speed/inference.py --cases --separated 20 100    # the same order on all instances, two minutes
+    python benchmarks/speed/inference.py --cases --large       # many algorithms or timepoints, some minutes
 
 Data are simulated rankings with independent timepoints; the models are those of the paper, so dependence="none".  NUTS
 gets 4 chains of 1,000 warm-up and 1,000 kept draws; its compilation counts, since a race compiles for every new size.
 """
 
 import argparse
+import itertools
 import json
 import math
 import sys
@@ -21,6 +24,7 @@ import numpy as np
 
 from polarbear_plugins import Posterior, RankingTable, compare, fit
 from polarbear_plugins.errors import InferenceWarning
+from polarbear_plugins.priors import BUILT_IN_PRIORS
 
 sys.path.append(str(Path(__file__).parents[1]))
 from measuring import parse_arguments, report_figure
@@ -41,6 +45,15 @@ CASES: list[tuple[str, int, int, int]] = [
     ("dirichlet", 20, 6000, 2),  # hardly any set occurs twice
 ]
 NUTS_CASES = {0, 5, 6, 7, 8, 9}
+LARGE_CASES = [
+    *(
+        (prior, 15, 30, 150)
+        for prior in ("hierarchical-dirichlet", "random-walk", "bspline", "sparse-gp", "hsgp", "gp")
+    ),
+    *((prior, 5, 30, 500) for prior in ("random-walk", "bspline", "hsgp", "gp")),
+    ("dirichlet", 50, 30, 1),
+    *((prior, 50, 30, 20) for prior in ("dirichlet", "random-walk", "bspline", "hsgp")),
+]
 WARM_CASES = [("dirichlet", 7, 20), ("random-walk", 5, 100), ("bspline", 5, 100), ("hsgp", 5, 100), ("gp", 5, 60)]
 
 
@@ -57,11 +70,23 @@ def measured(
     return time.process_time() - cpu, time.perf_counter() - wall, posterior
 
 
+def show(label: str, table: RankingTable, prior: str) -> None:
+    """Print the CPU seconds of one fit as users make it, with the correction for repetition, and whether it is good."""
+    cpu = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InferenceWarning)
+        posterior = fit(table, prior, seed=1)
+    cpu, found = time.process_time() - cpu, posterior.diagnostics
+    print(f"  {label:40s} {cpu:6.2f} CPU s, {'good' if found.good else '; '.join(found.problems)}", flush=True)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--nuts", nargs="*", default=[], choices=["nutpie", "pymc"])
-    parser.add_argument("--cases", nargs="+", type=int, default=range(len(CASES)))
+    parser.add_argument("--cases", nargs="*", type=int, default=range(len(CASES)))
+    parser.add_argument("--separated", nargs="*", type=int, default=[], help="timepoints of rankings that are the same")
+    parser.add_argument("--large", action="store_true", help="many algorithms or timepoints")
     parser.add_argument("--repetitions", type=int, default=3, help="of the native engine; the fastest counts")
     parser.add_argument("--output", type=Path, help="keep the results as JSON")
     arguments = parse_arguments(parser, {"cases": [0, 7], "repetitions": 1})
@@ -91,6 +116,18 @@ def main() -> None:
             )
         print(flush=True)
         results.append(row)
+    if arguments.separated:
+        print("\nSix algorithms, the same order on all of 30 instances:")
+    for timepoints, prior in itertools.product(arguments.separated, BUILT_IN_PRIORS):
+        values = np.tile(np.arange(6.0), (30, timepoints, 1))
+        same = RankingTable.from_values(values, algorithms=list("abcdef"), timepoints=np.arange(1, timepoints + 1))
+        show(f"{prior} T={timepoints}", same, prior)
+    if arguments.large:
+        print("\nLarge:")
+        for prior, n, instances, timepoints in LARGE_CASES:
+            show(f"{prior} n={n} P={instances} T={timepoints}", rankings(n, instances, timepoints), prior)
+    if not arguments.cases:
+        return
     print("\nWith one instance in seven more, starting from the posterior before or not, CPU s:")
     for prior, n, timepoints in WARM_CASES:
         later = rankings(n, 35, timepoints)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import table_of, wins_table
+from builders import gibbs_sweep, table_of, wins_table
 from scipy.special import betaln, expit, logsumexp
 from scipy.stats import beta, chisquare
 
@@ -18,7 +18,6 @@ from polarbear_plugins.errors import InferenceWarning, InvalidInputError, Unknow
 from polarbear_plugins.inference import fitting
 from polarbear_plugins.inference.fitting import scaled_time
 from polarbear_plugins.inference.native import independent
-from polarbear_plugins.inference.native.gibbs import gibbs_sweep
 from polarbear_plugins.inference.task import Draws, Task
 from polarbear_plugins.plackett_luce.likelihood import helmert
 from polarbear_plugins.plackett_luce.subsets import statistics_of

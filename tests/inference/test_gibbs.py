@@ -5,13 +5,13 @@ import math
 
 import numpy as np
 import pytest
-from builders import table_of, wins_table
+from builders import gibbs_sweep, table_of, wins_table
 from scipy.special import digamma, polygamma
 from scipy.stats import beta, kstest
 
 from polarbear_plugins import RankingTable
 from polarbear_plugins.inference.native import gibbs
-from polarbear_plugins.inference.native.gibbs import Sweeps, gibbs_sweep, sample_by_sweeps
+from polarbear_plugins.inference.native.gibbs import Sweeps, sample_by_sweeps
 from polarbear_plugins.plackett_luce.subsets import Statistics, statistics_of
 
 

@@ -138,18 +138,13 @@ class _Joint:
         return logs - logs.mean(axis=1, keepdims=True)
 
 
-def gibbs_sweep(statistics: Statistics, utilities: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """One exact Gibbs sweep of every draw ``utilities[draw, algorithm]`` at a timepoint, with its prior."""
-    return _Joint([statistics], len(utilities)).sweep(utilities, rng)
-
-
 def _log_gamma(shape: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Logarithms of gamma variables; one of small shape would underflow, its logarithm does not."""
     return np.log(rng.gamma(shape + 1)) + np.log(rng.random(shape.shape)) / shape
 
 
 def fewest_choices(statistics: Statistics) -> float:
-    """How often, at least, a member of an algorithm's or a group's own was chosen before others, with the prior.
+    """How often, at least, an algorithm or a member of a group was chosen before all others, with the prior.
 
     It is the rate of the longest tail of the posterior: the fewer choices, the less is known of how far behind it is.
     """

@@ -43,11 +43,6 @@ def correlations(before: FloatArray, after: FloatArray) -> FloatArray:
     return np.divide(np.abs(products[2]), spread, out=np.ones_like(spread), where=varies)
 
 
-def memory(before: FloatArray, after: FloatArray) -> float:
-    """Largest of the :func:`correlations`."""
-    return float(np.max(correlations(before, after), initial=0.0))
-
-
 def has_forgotten(left: float, chains: int) -> bool:
     """Whether chains no longer correlate with where they began, beyond chance for that many chains."""
     return left < max(0.1, 3.5 / math.sqrt(chains))

@@ -347,6 +347,11 @@ class _Store:
 def check_comparable(table: RankingTable) -> None:
     """Refuse a table in which no two algorithms were ever compared."""
     if not compared_rows(table).any():
+        if (np.count_nonzero(table.ranks, axis=-1) > 1).any():
+            raise InvalidInputError(
+                f"The algorithms {', '.join(table.algorithms)} are all unranked wherever two of them are there: "
+                "nothing can be compared. Rank at least one of them."
+            )
         raise InvalidInputError(
             f"The algorithms {', '.join(table.algorithms)} have no instance in common at any timepoint: nothing can be "
             "compared. Run at least two of them on the same instances, or check the instance names and the timepoints."

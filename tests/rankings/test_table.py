@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from polarbear_plugins.errors import InvalidInputError, PolarBearError
+from polarbear_plugins.rankings import UNRANKED
 from polarbear_plugins.rankings.table import RankingTable
 
 INF, NAN = math.inf, math.nan
@@ -124,6 +125,7 @@ def test_tables_that_mean_nothing_are_refused_even_without_rows(change: dict[str
         ({"values": [[[1, 2]], [[1]]]}, "values: expected numbers"),
         ({"values": [[[1, NAN]], [[NAN, 2]]]}, "The algorithms a, b have no instance in common at any timepoint"),
         ({"values": [[[NAN, NAN]]]}, "The algorithms a, b have no instance in common at any timepoint"),
+        ({"values": [[[UNRANKED, UNRANKED]]]}, "The algorithms a, b are all unranked"),
         ({"instances": ["f1", "f2"]}, "instances: 2 names for 1 rows of values"),
         ({"instances": [" "]}, r"instances\[0\]: the name is empty"),
         ({"instances": [1.5]}, r"instances\[0\]: expected a name .*, got 1\.5"),

@@ -31,6 +31,10 @@ class InferenceWarning(PolarBearWarning):
     """A posterior is not good enough to decide on."""
 
 
+class ModelWarning(PolarBearWarning):
+    """Rankings do not look as the model says, and an answer rests on it."""
+
+
 class PluginWarning(PolarBearWarning):
     """A plugin could not be loaded; the others were loaded."""
 

@@ -31,8 +31,8 @@ from scipy.stats import beta
 from polarbear_plugins import Posterior, RaceSettings
 from polarbear_plugins.errors import InferenceWarning
 from polarbear_plugins.plugins.synthetic import draw_log_ratings, utilities
-from polarbear_plugins.racing.analysis import infer
 from polarbear_plugins.racing.forecast import forecast
+from polarbear_plugins.racing.posteriors import infer
 from polarbear_plugins.racing.rules import decide, plan
 from polarbear_plugins.racing.state import RaceState, start_race
 

@@ -18,7 +18,7 @@ from polarbear_plugins import RaceSettings, Trajectory, race
 from polarbear_plugins.experiments.open_race import Progress
 from polarbear_plugins.plugins.synthetic import SyntheticAlgorithm, SyntheticSuite, synthetic_portfolio
 from polarbear_plugins.problems.protocols import Problem
-from polarbear_plugins.racing.analysis import infer
+from polarbear_plugins.racing.posteriors import infer
 
 sys.path.append(str(Path(__file__).parents[1]))
 from measuring import parse_arguments, report_figure

@@ -18,7 +18,7 @@ from polarbear_plugins.integrations.optuna_sampler.rules import Parameters, Rule
 from polarbear_plugins.integrations.optuna_sampler.sampler import PolarBearSampler, check_one_objective
 from polarbear_plugins.integrations.optuna_sampler.study_storage import read_rules
 from polarbear_plugins.integrations.optuna_sampler.study_view import StudyView, sign_of
-from polarbear_plugins.racing.analysis import infer
+from polarbear_plugins.racing.posteriors import infer
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.state import Failure, start_race
 from polarbear_plugins.rankings.stream import rank_cells
@@ -67,7 +67,7 @@ def race_result(study: optuna.Study) -> RaceResult:
     return RaceResult(
         state=state,
         stopped=standing.over or "interrupted",
-        _posterior=infer(state, len(state.rounds) + 1),
+        _posterior=infer(state, len(state.rounds) + 1, check=True),
         failures=tuple(Failure(*cell, f"{count} trials failed") for cell, count in view.given_up.items()),
         about={
             "versions": installed_versions(rules.settings.engine),

@@ -20,7 +20,7 @@ from polarbear_plugins.journal.replay import observed_failures, recorded_version
 from polarbear_plugins.plugins.manager import Plugins, installed_plugins
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.problems.protocols import Identity
-from polarbear_plugins.racing.analysis import infer
+from polarbear_plugins.racing.posteriors import checked, infer
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.rules import decide, enter, observe, plan
 from polarbear_plugins.racing.state import Failure, Plan, RaceState, StopReason
@@ -188,9 +188,7 @@ class Race:
 
     def result(self, stopped: StopReason) -> RaceResult:
         """Result of the rounds so far."""
-        rounds = self.state.rounds
-        if self._posterior is None and rounds:
-            self._posterior = infer(self.state, len(rounds))
+        self._posterior = checked(self.state, self._posterior)
         return RaceResult(
             state=self.state,
             stopped=stopped,

@@ -18,7 +18,7 @@ from polarbear_plugins.experiments.open_race import Race, Watcher
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.problems.given import RunFunction
 from polarbear_plugins.problems.protocols import Algorithm, Suite
-from polarbear_plugins.racing.analysis import check_inference
+from polarbear_plugins.racing.posteriors import check_inference
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import start_race

@@ -26,10 +26,11 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from threadpoolctl import threadpool_limits
 
-from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.arrays import FloatArray, RankArray
 from polarbear_plugins.inference.native.modes import GridPoint, Modes, WarmStart, find_centre
+from polarbear_plugins.inference.scores import instance_scores
 from polarbear_plugins.inference.task import Task
-from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert, scores
+from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
 from polarbear_plugins.rankings.table import RankingTable
 
 _ROUNDS = 3
@@ -52,18 +53,18 @@ class Correction:
     start: WarmStart
 
 
-def correct_dependence(task: Task, table: RankingTable) -> Correction:
-    """Correction for the repetition over time of the rankings of a run, estimated from the table."""
+def correct_dependence(task: Task, table: RankingTable, ranks: RankArray) -> Correction:
+    """Correction for the repetition over time of the rankings of a run, estimated from the ranks of the table."""
     with threadpool_limits(1, user_api="blas"):
-        return _correct(task, table)
+        return _correct(task, table, ranks)
 
 
-def _correct(task: Task, table: RankingTable) -> Correction:
+def _correct(task: Task, table: RankingTable, ranks: RankArray) -> Correction:
     likelihood, basis = Likelihood(task.statistics), helmert(len(table.algorithms))
 
     def centre(task: Task, start: WarmStart | None) -> tuple[GridPoint, Correction]:
         point, _ = find_centre(Modes(task, start), start)
-        return point, _correction_at(point, likelihood, basis, table)
+        return point, _correction_at(point, likelihood, basis, table, ranks)
 
     point, correction = centre(task, task.start if isinstance(task.start, WarmStart) else None)
     for _ in range(_ROUNDS):
@@ -86,11 +87,13 @@ def _roughness(factor: FloatArray) -> float:
     return float(np.mean(np.sum(np.diff(factor, axis=0) ** 2, axis=1)))
 
 
-def _correction_at(point: GridPoint, likelihood: Likelihood, basis: FloatArray, table: RankingTable) -> Correction:
+def _correction_at(
+    point: GridPoint, likelihood: Likelihood, basis: FloatArray, table: RankingTable, ranks: RankArray
+) -> Correction:
     eta = point.mode.eta
     x = eta @ basis.T
     information = basis.T @ likelihood.information(x) @ basis
-    correlation = score_correlation(table, x, information)
+    correlation = score_correlation(table, ranks, x, information)
     # Directions with much or little information are pooled over short or long times: each is treated separately.
     scale = np.trace(information, axis1=1, axis2=2)
     _, directions = np.linalg.eigh(np.mean(information / np.maximum(scale, 1e-300)[:, None, None], axis=0))
@@ -146,21 +149,20 @@ def _markov(correlation: FloatArray) -> FloatArray:
     return np.exp(-np.abs(position[:, None] - position))
 
 
-def score_correlation(table: RankingTable, x: FloatArray, information: FloatArray) -> FloatArray:
+def score_correlation(table: RankingTable, ranks: RankArray, x: FloatArray, information: FloatArray) -> FloatArray:
     """Correlation over time of the scores of an instance, ``[timepoint, timepoint]``.
 
     Parameters
     ----------
+    ranks
+        The ranks of the table that count.
     x
         Utilities at which the scores are taken.
     information
         Information of the Helmert coordinates at each timepoint, by which the scores are scaled.
     """
     basis = helmert(len(table.algorithms))
-    rows = scores(table.ranks, x) * table.weights[:, None, None]
-    by_instance = np.zeros((len(table.instances), *rows.shape[1:]))
-    np.add.at(by_instance, table.instance_index, rows)
-    latent = by_instance @ basis
+    latent = instance_scores(table, ranks, x) @ basis
     white = np.empty_like(latent)
     for t, here in enumerate(information):
         # Where hardly anything was observed, some directions have no information.

@@ -15,12 +15,15 @@ import numpy as np
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_choice, as_whole_number
 from polarbear_plugins.errors import InferenceWarning, InvalidInputError, UnknownNameError
-from polarbear_plugins.inference.task import Engine, Task
-from polarbear_plugins.plackett_luce.subsets import statistics_of
+from polarbear_plugins.inference.checking import check_model
+from polarbear_plugins.inference.scores import ranks_used
+from polarbear_plugins.inference.task import Engine, LikelihoodName, Task
+from polarbear_plugins.plackett_luce.subsets import first_place_statistics, statistics_of
 from polarbear_plugins.plugins.manager import installed_plugins
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.priors import BUILT_IN_PRIORS, Prior, TemporalPrior
 from polarbear_plugins.rankings.table import RankingTable, check_comparable
+from polarbear_plugins.seeds import derived_seed
 
 # By the place of their function: they import scipy or PyMC, which must not happen before one is used.
 BUILT_IN_ENGINES = {
@@ -43,6 +46,8 @@ def fit(
     seed: int | None = None,
     dependence: Literal["auto", "none"] = "auto",
     *,
+    likelihood: LikelihoodName = "rankings",
+    check: bool = True,
     start: Posterior | None = None,
     time_scale: TimeScale = "auto",
     engine_options: Mapping[str, object] | None = None,
@@ -68,6 +73,12 @@ def fit(
         The rankings of one run at neighbouring timepoints repeat each other.  Under priors that pool over time
         ``"auto"`` estimates how much and weights them accordingly; ``"none"`` treats them as independent, as the
         likelihood of the paper does.
+    likelihood
+        ``"rankings"``: the whole rankings, by the Plackett-Luce model.  ``"first-places"``: only who is first, which is
+        multinomial whatever the model; less precise, and the ratings are shares of first places also where rankings do
+        not fit the model.
+    check
+        Whether to check that the rankings look as the model says; the result is ``posterior.check``.
     start
         An earlier posterior of nearly the same data, from which to start the search for the mode.
     time_scale
@@ -89,9 +100,11 @@ def fit(
     chosen = make_prior(prior, options)
     engine_name, run = find_engine(engine)
     as_choice(dependence, ("auto", "none"), "dependence")
+    as_choice(likelihood, LikelihoodName, "likelihood")
     temporal = isinstance(chosen, TemporalPrior)
+    count = statistics_of if likelihood == "rankings" else first_place_statistics
     task = Task(
-        statistics=statistics_of(table.ranks, table.weights),
+        statistics=count(table.ranks, table.weights),
         time=scaled_time(table.timepoints, time_scale),
         prior=chosen,
         draws=as_whole_number(draws, "draws", at_least=100),
@@ -100,7 +113,9 @@ def fit(
     )
     weights: FloatArray | None = None
     if temporal and dependence == "auto" and table.timepoints.size > 1:
-        correction = _import("polarbear_plugins.inference.dependence:correct_dependence")(task, table)
+        correction = _import("polarbear_plugins.inference.dependence:correct_dependence")(
+            task, table, ranks_used(table, likelihood)
+        )
         weights = correction.weights
         task = replace(task, statistics=task.statistics.weighted(weights), evidence_shift=correction.evidence_shift)
     _check_options(run, engine_options or {}, f"engine {engine_name!r}", given=1)
@@ -117,7 +132,7 @@ def fit(
             InferenceWarning,
             stacklevel=2,
         )
-    return Posterior(
+    posterior = Posterior(
         algorithms=table.algorithms,
         timepoints=table.timepoints,
         log_ratings=_log_softmax(done.utilities),
@@ -125,7 +140,16 @@ def fit(
         joint=temporal,
         diagnostics=diagnostics,
         hyperparameters=dict(done.hyperparameters),
+        likelihood=likelihood,
         state=done.state,
+    )
+    return with_check(posterior, table, seed) if check else posterior
+
+
+def with_check(posterior: Posterior, table: RankingTable, seed: int | None) -> Posterior:
+    """The posterior with a check of the model against the rankings to which it was fitted."""
+    return replace(
+        posterior, check=check_model(posterior, table, None if seed is None else derived_seed(seed, "check"))
     )
 
 

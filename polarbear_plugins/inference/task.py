@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.plackett_luce.subsets import Statistics
 from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.priors.base import Prior
+
+LikelihoodName: TypeAlias = Literal["rankings", "first-places"]
+Groups: TypeAlias = Literal["auto", "new", "same", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

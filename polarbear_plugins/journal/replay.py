@@ -11,7 +11,7 @@ from typing import Any
 from polarbear_plugins.errors import InvalidInputError, SourceError, UnknownNameError
 from polarbear_plugins.journal.copies import journal_copy
 from polarbear_plugins.journal.journal import Journal, is_sqlite
-from polarbear_plugins.racing.analysis import infer
+from polarbear_plugins.racing.posteriors import checked
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.rules import enter, observe, plan
 from polarbear_plugins.racing.settings import RaceSettings
@@ -34,7 +34,7 @@ def load_result(path: str | Path) -> RaceResult:
             state=state,
             # The size of the suite is not known here, but the journal notes why the race stopped.
             stopped=plan(state).over or about.get("stopped") or "interrupted",
-            _posterior=infer(state, len(state.rounds)) if state.rounds else None,
+            _posterior=checked(state, None),
             failures=observed_failures(state, journal.failures),
             about={**recorded_versions(about), **{key: about.get(key) for key in ("portfolio", "suite")}},
             identities=tuple(journal.instances[: len(state.table)]),

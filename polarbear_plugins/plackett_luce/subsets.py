@@ -140,6 +140,32 @@ def statistics_of(ranks: RankArray, weights: FloatArray) -> Statistics:
     return Statistics(wins, counter.result(), tuple(ties.values()))
 
 
+def first_place_statistics(ranks: RankArray, weights: FloatArray) -> Statistics:
+    """Count first places only: who was chosen from all that took part; a tie for the first place is split.
+
+    Parameters are those of :func:`statistics_of`.  What is left of the Plackett-Luce likelihood is multinomial: true
+    whatever the order of the others.
+
+    Examples
+    --------
+    >>> ranks = np.array([[[1, 2, 3]], [[1, 1, 3]]], dtype=np.int16)
+    >>> first_place_statistics(ranks, np.array([1.0, 1.0])).wins
+    array([[1.5, 0.5, 0. ]])
+    """
+    _, timepoints, n = ranks.shape
+    wins = np.zeros((timepoints, n))
+    counter = _SetCounter(timepoints, n)
+    first = ranks == 1
+    ties = first.sum(axis=2)
+    chosen = np.nonzero((ties > 0) & ((ranks > 0).sum(axis=2) > 1))
+    row, timepoint = chosen
+    counter.add(ranks[chosen] > 0, timepoint, weights[row])
+    entry, winner = np.nonzero(first[chosen])
+    share = weights[row[entry]] / ties[chosen][entry]
+    wins += _sum_at(timepoint[entry] * n + winner, share, wins.shape)
+    return Statistics(wins, counter.result())
+
+
 def _concatenate(parts: list[Statistics]) -> Statistics:
     """Concatenate the statistics of neighbouring timepoints."""
     starts = np.cumsum([0, *(part.timepoints for part in parts)])

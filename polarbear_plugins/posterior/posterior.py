@@ -17,6 +17,7 @@ from polarbear_plugins.display.text import few_places
 from polarbear_plugins.errors import SourceError, short
 from polarbear_plugins.extras import require
 from polarbear_plugins.files import read_arrays, write_arrays
+from polarbear_plugins.posterior.model_check import ModelCheck
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 
 if TYPE_CHECKING:
@@ -96,6 +97,10 @@ class Posterior:
         timepoints are independent, and nothing can be said about all of them at once.
     hyperparameters
         Draws of the prior's parameters, by name.
+    likelihood
+        What the ratings were inferred from: ``rankings`` or ``first-places``.
+    check
+        Whether the rankings look as the model says; ``None`` if it was not checked.
     state
         Starting point for a later ``fit(start=...)``; not saved.
     """
@@ -107,6 +112,8 @@ class Posterior:
     joint: bool
     diagnostics: Diagnostics
     hyperparameters: Mapping[str, FloatArray] = field(default_factory=dict)
+    likelihood: str = "rankings"
+    check: ModelCheck | None = None
     state: Any = None
 
     @property
@@ -163,7 +170,10 @@ class Posterior:
             "joint": self.joint,
             "diagnostics": asdict(self.diagnostics),
             "hyperparameters": list(self.hyperparameters),
+            "likelihood": self.likelihood,
         }
+        if self.check is not None:
+            about["check"] = self.check.to_json()
         arrays: dict[str, Any] = {f"hyperparameter_{name}": draws for name, draws in self.hyperparameters.items()}
         arrays |= {"timepoints": self.timepoints, "log_ratings": self.log_ratings}
         return {"about": np.array(json.dumps(about)), **arrays}
@@ -187,14 +197,17 @@ class Posterior:
             np.exp(log_ratings).sum(axis=2), 1.0, atol=1e-6
         ):
             raise ValueError("the ratings of a draw do not add up to 1")
+        names, check = tuple(map(str, algorithms)), about.get("check")
         return cls(
-            algorithms=tuple(map(str, algorithms)),
+            algorithms=names,
             timepoints=timepoints,
             log_ratings=log_ratings,
             prior=str(about["prior"]),
             joint=bool(about["joint"]),
             diagnostics=Diagnostics.from_json(about["diagnostics"]),
             hyperparameters={name: arrays[f"hyperparameter_{name}"] for name in about["hyperparameters"]},
+            likelihood=str(about.get("likelihood", "rankings")),
+            check=None if check is None else ModelCheck.from_json(check, names, timepoints),
         )
 
     def save(self, path: str | Path) -> Path:

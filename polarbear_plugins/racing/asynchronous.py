@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.posterior.posterior import Posterior
-from polarbear_plugins.racing.analysis import check_inference, infer
+from polarbear_plugins.racing.posteriors import check_inference, infer
 from polarbear_plugins.racing.rules import decide, enter, plan
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import Order, RaceState, StopReason, start_race
@@ -156,7 +156,7 @@ class AsynchronousRace:
         every = {cell: cells[cell] for cell in asked}
         repeated = replace(observed, table=rank_cells(state.algorithms, self.timepoints, every, drawn))
         posterior = infer(repeated, len(state.rounds) + 1)
-        return decide(observed, posterior), posterior
+        return decide(observed, posterior, repeated.table), posterior
 
 
 def _digest(before: bytes, names: Sequence[str], runs: Mapping[tuple[str, str], Sequence[FloatArray]]) -> bytes:

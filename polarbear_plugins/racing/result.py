@@ -17,10 +17,12 @@ from polarbear_plugins.checks import as_number
 from polarbear_plugins.display.html import text
 from polarbear_plugins.errors import InvalidInputError, SourceError, short
 from polarbear_plugins.files import parse_json, read_arrays, write_arrays
+from polarbear_plugins.posterior.model_check import ModelCheck
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.posterior.relations import Relations, compare
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.racing.forecast import Forecast, forecast
+from polarbear_plugins.racing.posteriors import infer
 from polarbear_plugins.racing.result_tables import ResultTable, table_of_result
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import (
@@ -86,6 +88,17 @@ class RaceResult:
         if self._posterior is None:
             raise InvalidInputError("The race ended before its first round was over: there is no posterior yet.")
         return self._posterior
+
+    @property
+    def check(self) -> ModelCheck | None:
+        """Whether the rankings look as the model says; ``None`` in results of earlier versions."""
+        return self.posterior.check
+
+    def robust_posterior(self) -> Posterior:
+        """Posterior to choose from: that of the race, or that of first places alone if the model does not fit."""
+        if self.check is None or self.check.fits:
+            return self.posterior
+        return infer(self.state, max(1, len(self.rounds)), likelihood="first-places", check=True)
 
     @property
     def relations(self) -> Relations:

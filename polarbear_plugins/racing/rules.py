@@ -17,9 +17,9 @@ from polarbear_plugins.arrays import BoolArray, FloatArray
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import as_name
 from polarbear_plugins.posterior.posterior import Posterior
-from polarbear_plugins.posterior.relations import Relations, compare
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import Elimination, Order, Plan, RaceState, Round
+from polarbear_plugins.racing.verdicts import Verdict, judge
 from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
 
@@ -97,23 +97,29 @@ def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
     return replace(state, table=table, cost=state.cost + cost)
 
 
-def decide(state: RaceState, posterior: Posterior) -> RaceState:
-    """State after a round: dominated algorithms eliminated, pairs settled, size of the next batch chosen."""
+def decide(state: RaceState, posterior: Posterior, rankings: RankingTable | None = None) -> RaceState:
+    """State after a round: dominated algorithms eliminated, pairs settled, size of the next batch chosen.
+
+    Parameters
+    ----------
+    rankings
+        The rankings of the posterior if they are not those of the state, such as with repeated runs.
+    """
     settings, number = state.settings, len(state.rounds) + 1
     names, before = state.algorithms, state.pareto_set
-    relations = compare(posterior, settings.epsilon)
-    probability = dominance(relations, settings)
+    verdict = judge(state, posterior, state.table if rankings is None else rankings)
+    good = posterior.diagnostics.good
     inside = np.isin(names, before)
-    resolved = state.resolved
     eliminations: tuple[Elimination, ...] = ()
-    if posterior.diagnostics.good:
-        eliminations = _eliminate(state, probability, number)
-        out = np.isin(names, [elimination.algorithm for elimination in eliminations])
-        dominates, equivalent = settled_pairs(relations, settings.alpha)
-        now = dominates | dominates.transpose(0, 2, 1) | equivalent
-        if settings.resolution == "crossing":
-            now |= crossing(dominates, equivalent)
-        resolved = resolved | now | out[:, None] | out[None, :]
+    held: tuple[Elimination, ...] = ()
+    if good or settings.rule == "anytime-valid":  # which needs no posterior
+        eliminations = _eliminate(state, verdict, verdict.eliminates, number)
+    out = np.isin(names, [elimination.algorithm for elimination in eliminations])
+    resolved = state.resolved | out[:, None] | out[None, :]
+    if good:
+        resolved = resolved | verdict.settled
+        kept = _eliminate(state, verdict, verdict.held, number)
+        held = tuple(one for one in kept if one.algorithm not in {done.algorithm for done in eliminations})
     was_open, is_open = (~matrix.all(axis=0) for matrix in (state.resolved, resolved))
     survivors = inside & ~np.isin(names, [elimination.algorithm for elimination in eliminations])
     newcomers = tuple(order.algorithm for order in _first_orders(replace(state, resolved=resolved)))
@@ -127,10 +133,11 @@ def decide(state: RaceState, posterior: Posterior) -> RaceState:
         eliminations=eliminations,
         resolved=tuple((names[i], names[j]) for i, j in newly),
         resolved_share=replace(state, resolved=resolved).resolved_share,
-        rivals=_rivals(names, inside, probability),
-        good=posterior.diagnostics.good,
+        rivals=_rivals(names, inside, verdict.probability),
+        good=good,
         next_batch=int(next_batch(state.batch, open_before, open_after, len(state.table), settings)),
         newcomers=newcomers,
+        held=held,
     )
     rounds = (*state.rounds, finished)
     return replace(state, resolved=resolved, rounds=rounds, batch=finished.next_batch, newcomers=newcomers)
@@ -154,26 +161,7 @@ def enter(state: RaceState, algorithm: str) -> RaceState:
     return replace(state, table=wider, resolved=resolved, newcomers=(*state.newcomers, name))
 
 
-def dominance(relations: Relations, settings: RaceSettings) -> FloatArray:
-    """``probability[i, j]`` that ``i`` dominates ``j``: at all timepoints at once, or at the least sure timepoint."""
-    return relations.p_anytime if settings.elimination == "joint" else relations.p_better.min(axis=0)
-
-
-def settled_pairs(relations: Relations, alpha: float) -> tuple[BoolArray, BoolArray]:
-    """``dominates[t, i, j]`` and ``equivalent[t, i, j]`` with probability ``alpha``; dominance takes precedence."""
-    dominates: BoolArray = relations.p_better >= alpha
-    equivalent = (relations.p_equivalent >= alpha) & ~dominates & ~dominates.transpose(0, 2, 1)
-    return dominates, equivalent
-
-
-def crossing(dominates: BoolArray, equivalent: BoolArray) -> BoolArray:
-    """``crosses[i, j]``: neither can dominate the other, since two of the relations (>, <, =) hold somewhere."""
-    better = dominates.any(axis=0)
-    kinds = better.astype(int) + better.T + equivalent.any(axis=0)
-    return kinds >= 2
-
-
-def _eliminate(state: RaceState, probability: FloatArray, number: int) -> tuple[Elimination, ...]:
+def _eliminate(state: RaceState, verdict: Verdict, by: BoolArray, number: int) -> tuple[Elimination, ...]:
     """Eliminate dominated algorithms, those with most dominators first, while a dominator is still in the race.
 
     In this order a chain of dominances is eliminated from its weak end, and a cycle (possible for small alpha only)
@@ -181,13 +169,13 @@ def _eliminate(state: RaceState, probability: FloatArray, number: int) -> tuple[
     """
     names = state.algorithms
     inside = [names.index(name) for name in state.pareto_set]
-    dominated = {j: [i for i in inside if i != j and probability[i, j] >= state.settings.alpha] for j in inside}
+    dominated = {j: [i for i in inside if i != j and by[i, j]] for j in inside}
     eliminations: list[Elimination] = []
     for j in sorted(inside, key=lambda j: -len(dominated[j])):
         rivals = [i for i in dominated[j] if i in inside]
         if rivals:
-            best = max(rivals, key=lambda i: probability[i, j])
-            eliminations.append(Elimination(names[j], names[best], float(probability[best, j]), number))
+            best = max(rivals, key=lambda i: verdict.evidence[i, j])
+            eliminations.append(Elimination(names[j], names[best], float(verdict.probability[best, j]), number))
             inside.remove(j)
     return tuple(eliminations)
 
@@ -217,16 +205,13 @@ def next_batch(
 
 
 def _last_unresolved(state: RaceState) -> dict[str, int]:
-    """For each algorithm with open pairs, the place of its last unresolved timepoint (equation 32).
-
-    Joint elimination needs all timepoints at once, and so every run in full.
-    """
+    """For each algorithm with open pairs, the place of its last unresolved timepoint (equation 32)."""
     last = state.timepoints.size - 1
     until = {}
     for place, name in enumerate(state.algorithms):
         open_at = np.flatnonzero(~state.resolved[:, place].all(axis=1))
         if open_at.size:
-            until[name] = int(open_at[-1]) if state.settings.elimination == "pointwise" else last
+            until[name] = last if state.settings.needs_full_runs else int(open_at[-1])
     return until
 
 
@@ -251,7 +236,7 @@ def _missed(state: RaceState, name: str) -> list[Order]:
     place = state.algorithms.index(name)
     values = state.table.values
     open_with = ~state.resolved[:, place]
-    if state.settings.elimination == "joint":
+    if state.settings.needs_full_runs:
         open_with = np.broadcast_to(open_with.any(axis=0), open_with.shape)
     comparable: BoolArray = np.logical_or.reduce(~np.isnan(values) & open_with, axis=2)
     comparable[~np.isnan(values[:, 0, place])] = False

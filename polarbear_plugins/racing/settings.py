@@ -11,9 +11,12 @@ from typing import Any, Literal
 
 from polarbear_plugins.checks import Check, as_choice, as_number, as_whole_number, check_fields, optional
 from polarbear_plugins.errors import InvalidInputError, reason
+from polarbear_plugins.inference.task import Groups
 
 EliminationMode = Literal["pointwise", "joint"]
 ResolutionMode = Literal["strict", "crossing"]
+Guard = Literal["counts", "none"]
+Rule = Literal["posterior", "anytime-valid"]
 
 # Upper bounds, so that a damaged file cannot ask for more than fits into memory.
 MOST_INSTANCES = 1_000_000
@@ -24,6 +27,9 @@ _CONSTRAINTS: dict[str, Check] = {
     "epsilon": partial(as_number, at_least=0, below=0.5),
     "elimination": lambda value, what: as_choice(value, EliminationMode, what),
     "resolution": lambda value, what: as_choice(value, ResolutionMode, what),
+    "guard": lambda value, what: as_choice(value, Guard, what),
+    "rule": lambda value, what: as_choice(value, Rule, what),
+    "groups": lambda value, what: as_choice(value, Groups, what),
     "draws": partial(as_whole_number, at_least=100, at_most=_MOST_DRAWS),
     "batch_size": partial(as_whole_number, at_least=1, at_most=MOST_INSTANCES),
     "batch_min": partial(as_whole_number, at_least=1, at_most=MOST_INSTANCES),
@@ -50,7 +56,14 @@ class RaceSettings:
     resolution
         ``"strict"``: the race continues until each pair is settled at each timepoint.  ``"crossing"``: a pair is
         also settled once it is sure that neither can dominate the other.
-    prior, prior_options, engine, engine_options, draws, dependence
+    rule
+        What eliminates.  ``"posterior"``: the probability of dominance under the model.  ``"anytime-valid"``: direct
+        wins alone, without a model, such that P(any wrong elimination, ever) is at most ``1 - alpha``; it needs about
+        twice as many instances, and every run in full.
+    guard
+        ``"counts"``: a relation that the model sees counts only if it is not contradicted by who is first and by direct
+        wins, which can be counted whatever the model.  ``"none"``: the model alone decides.
+    prior, prior_options, engine, engine_options, draws, dependence, groups
         As for :func:`polarbear_plugins.fit`.
     batch_size, batch_min, batch_max
         Instances in the first round, and bounds on the batches of later rounds, which have at least a fiftieth of the
@@ -70,12 +83,15 @@ class RaceSettings:
     epsilon: float = 0.05
     elimination: EliminationMode = "pointwise"
     resolution: ResolutionMode = "strict"
+    rule: Rule = "posterior"
+    guard: Guard = "counts"
     prior: Any = "dirichlet"
     prior_options: Mapping[str, Any] = field(default_factory=dict)
     engine: str | Callable[..., Any] = "native"
     engine_options: Mapping[str, Any] = field(default_factory=dict)
     draws: int = 4000
     dependence: Literal["auto", "none"] = "auto"
+    groups: Groups = "auto"
     batch_size: int = 8
     batch_min: int = 8
     batch_max: int = 128
@@ -89,6 +105,11 @@ class RaceSettings:
             raise InvalidInputError(f"batch_min ({self.batch_min}) must not exceed batch_max ({self.batch_max}).")
         for name in ("prior_options", "engine_options"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    @property
+    def needs_full_runs(self) -> bool:
+        """Whether an elimination needs evidence at all timepoints, also at those that are settled already."""
+        return self.elimination == "joint" or self.rule == "anytime-valid"
 
     def to_json(self) -> dict[str, Any]:
         """JSON-ready dict, from which :meth:`from_json` makes the same settings.
@@ -111,9 +132,12 @@ class RaceSettings:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RaceSettings:
-        """Settings from the data of :meth:`to_json`."""
+        """Settings from the data of :meth:`to_json`.
+
+        Earlier versions had neither a guard nor groups, and a race goes on by the rules it started with.
+        """
         try:
-            return cls(**data)
+            return cls(**{"guard": "none", "groups": "none", **data})
         except (TypeError, ValueError) as problem:
             raise InvalidInputError(f"Not the settings of a race: {reason(problem)}") from None
 

@@ -192,7 +192,7 @@ class Simulations:
         count = self._batch[going]
         is_open = (~self._resolved[going]).astype(np.float32)
         open_at: BoolArray = is_open @ (pairs.is_one + pairs.is_other) > 0
-        if self._settings.elimination == "joint":
+        if self._settings.needs_full_runs:
             open_at |= open_at.any(axis=1, keepdims=True)
         runs = np.logical_or.accumulate(open_at[:, ::-1], axis=1)[:, ::-1]
         self._instances[going] += count

@@ -67,6 +67,8 @@ class Round:
         Number of instances that the next round aims at.
     newcomers
         Algorithms that entered late and have not caught up yet.
+    held
+        Eliminations that the model alone would have made, and the guard did not let pass.
     """
 
     number: int
@@ -80,6 +82,7 @@ class Round:
     good: bool
     next_batch: int
     newcomers: tuple[str, ...] = ()
+    held: tuple[Elimination, ...] = ()
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Round:
@@ -101,6 +104,7 @@ class Round:
             # The plan of the next round allocates memory for it.
             next_batch=as_whole_number(data["next_batch"], "next_batch", at_least=0, at_most=MOST_INSTANCES),
             newcomers=tuple(map(str, data["newcomers"])),
+            held=tuple(map(Elimination.from_json, data.get("held", ()))),
         )
 
 

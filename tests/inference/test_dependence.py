@@ -31,7 +31,7 @@ def correlation_of(table: RankingTable) -> np.ndarray:
     x = np.tile(STRENGTHS, (table.timepoints.size, 1))
     basis = helmert(4)
     information = basis.T @ Likelihood(statistics_of(table.ranks, table.weights)).information(x) @ basis
-    return score_correlation(table, x, information)
+    return score_correlation(table, table.ranks, x, information)
 
 
 @pytest.mark.parametrize("prior", [RandomWalk(), BSpline(), GaussianProcess()], ids=lambda prior: prior.name)

@@ -12,6 +12,7 @@ import tempfile
 import tomllib
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,16 @@ RACE: dict[str, Any] = {
     "portfolio_options": {"log_ratings": [[2.0, 0.0, 1.0, -9.0], [1.0, 1.0, 1.0, -9.0], [0.0, 2.0, 6.0, -9.0]]},
     "workers": 0,
 }
-SETTINGS = RaceSettings(seed=4, draws=200, max_rounds=3, batch_size=6, batch_min=2)
+SETTINGS = RaceSettings(seed=4, draws=200, max_rounds=3, batch_size=6, batch_min=2, guard="none", groups="none")
 JOINT = RaceSettings(
-    seed=5, draws=400, max_rounds=2, batch_size=8, prior="bspline", elimination="joint", resolution="crossing"
+    seed=5,
+    draws=400,
+    max_rounds=2,
+    batch_size=8,
+    prior="bspline",
+    elimination="joint",
+    resolution="crossing",
+    guard="none",
 )
 PRIORS = ("dirichlet", "hierarchical-dirichlet", "gp", "sparse-gp", "hsgp", "random-walk", "bspline")
 
@@ -86,6 +94,7 @@ def seeded_work() -> dict[str, Any]:
         ],
         "race": fingerprint_of_result(race(settings=SETTINGS, **RACE)),
         "joint race": fingerprint_of_result(race(settings=JOINT, **RACE)),
+        "guarded race": fingerprint_of_result(race(settings=replace(SETTINGS, guard="counts"), **RACE)),
     }
     for prior in PRIORS:
         with warnings.catch_warnings():
@@ -98,7 +107,7 @@ def seeded_work() -> dict[str, Any]:
             "p_better": relations.p_better.tolist(),
             "p_anytime": relations.p_anytime.tolist() if posterior.joint else None,
         }
-    analysis = analyze(table, RaceSettings(seed=2, draws=400))
+    analysis = analyze(table, RaceSettings(seed=2, draws=400, guard="none"))
     found["analyze"] = fingerprint_of_result(analysis)
     found["outlook"] = str(analysis.forecast(simulations=20))
     found["select"] = {
@@ -164,7 +173,9 @@ def optuna_race(storage: str) -> Any:
 
     from polarbear_plugins.integrations.optuna_sampler import PolarBearSampler
 
-    settings = RaceSettings(draws=200, alpha=0.95, epsilon=0.2, batch_size=3, batch_min=3, max_rounds=2, seed=1)
+    settings = RaceSettings(
+        draws=200, alpha=0.95, epsilon=0.2, batch_size=3, batch_min=3, max_rounds=2, seed=1, guard="none"
+    )
     candidates = {"good": {"x": 0.3}, "fair": {"x": 0.6}, "poor": {"x": 0.9}}
     sampler = PolarBearSampler(candidates=candidates, settings=settings)
     study = optuna.create_study(sampler=sampler, storage=storage, study_name="race")

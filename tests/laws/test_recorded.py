@@ -41,7 +41,7 @@ def differences(found: Any, expected: Any, where: str = "") -> Iterator[str]:
         for place, (one, other) in enumerate(zip(found, expected, strict=False)):
             yield from differences(one, other, f"{where}/{place}")
     elif isinstance(expected, float) and isinstance(found, int | float):
-        if not np.isclose(found, expected, rtol=1e-6, atol=1e-9, equal_nan=True):
+        if not np.isclose(found, expected, rtol=1e-4, atol=1e-9, equal_nan=True):
             yield f"{where}: {found}, not {expected}"
     elif found != expected:
         yield f"{where}: {found!r}, not {expected!r}"

@@ -12,8 +12,8 @@ from builders import column_kinds, synthetic_race, table_of, wins_table
 from polarbear_plugins import RaceResult, RaceSettings, RankingTable, analyze, race, rank
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.racing import forecast as forecast_module
-from polarbear_plugins.racing.analysis import infer
 from polarbear_plugins.racing.forecast import forecast
+from polarbear_plugins.racing.posteriors import infer
 from polarbear_plugins.racing.state import Elimination, Failure, Round, check_rounds
 from polarbear_plugins.report.words import conclusion
 

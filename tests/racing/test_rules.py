@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from polarbear_plugins import Posterior, RaceSettings, Trajectory
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.racing.rules import crossing, decide, enter, next_batch, observe, plan
+from polarbear_plugins.racing.rules import decide, enter, next_batch, observe, plan
 from polarbear_plugins.racing.state import Order, RaceState, start_race
+from polarbear_plugins.racing.verdicts import crossing
 
 NAMES = "abcdefgh"
 
@@ -23,7 +24,8 @@ def posterior(*draws: list[list[float]], **options: bool) -> Posterior:
 
 
 def state(algorithms: int, timepoints: int, **settings: object) -> RaceState:
-    options = {"alpha": 0.9, "seed": 0, **settings}
+    # Without a guard: hand-made posteriors have no rankings behind them.
+    options = {"alpha": 0.9, "seed": 0, "guard": "none", **settings}
     return start_race(NAMES[:algorithms], range(1, timepoints + 1), RaceSettings(**options))  # type: ignore[arg-type]
 
 

@@ -72,7 +72,7 @@ def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
     values: dict[int, FloatArray] = {}
     names: list[str] = []
     groups: list[str | None] = []
-    fixed_groups = False
+    fixed_groups = True
     cost = 0.0
     for trajectory in trajectories:
         if trajectory.algorithm not in columns:
@@ -84,7 +84,7 @@ def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
             if fresh:
                 names.append(trajectory.instance)
                 groups.append(trajectory.group)
-                fixed_groups = fixed_groups or trajectory.fixed_group
+                fixed_groups = fixed_groups and trajectory.fixed_group
         column = values[place][:, columns[trajectory.algorithm]]
         if not np.isnan(column[0]):
             raise InvalidInputError(f"{trajectory!r}: the algorithm already has a run on that instance.")

@@ -14,7 +14,6 @@ class _Label(NamedTuple):
     algorithm: str
     instance: str
     group: str | None
-    fixed_group: bool
 
 
 class GroupsOfRuns:
@@ -22,20 +21,20 @@ class GroupsOfRuns:
 
     def __init__(self) -> None:
         self._first: _Label | None = None
+        self._fixed = True
         self._groups: dict[str, tuple[str, str]] = {}  # instance -> group, and whose run named it first
 
     @property
     def fixed(self) -> bool:
-        """Whether the groups are all there are."""
-        return self._first is not None and self._first.fixed_group
+        """Whether the groups are all there are: some runs that call them a sample make them one."""
+        return self._fixed and self._first is not None and self._first.group is not None
 
     def add(self, run: Trajectory) -> None:
         """Note the group that a run names.
 
-        :raises InvalidInputError: another run names another group for the same instance, or only one of two runs names
-            one, or one of them names a sample and the other all there are.
+        :raises InvalidInputError: another run names another group for the same instance, or no group for any.
         """
-        new = _Label(run.algorithm, run.instance, run.group, run.fixed_group)
+        new = _Label(run.algorithm, run.instance, run.group)
         first = self._first = self._first or new
         if (new.group is None) != (first.group is None):
             inside, outside = (first, new) if new.group is None else (new, first)
@@ -46,12 +45,7 @@ class GroupsOfRuns:
             )
         if new.group is None:
             return
-        if new.fixed_group != first.fixed_group:
-            raise InvalidInputError(
-                f"The run of {new.algorithm!r} on instance {new.instance!r} has fixed_group={new.fixed_group}, and "
-                f"that of {first.algorithm!r} on instance {first.instance!r} has fixed_group={first.fixed_group}. "
-                "Groups are all there are, or a sample; run.in_group(...) returns the run with another group."
-            )
+        self._fixed = self._fixed and run.fixed_group
         group, algorithm = self._groups.setdefault(new.instance, (new.group, new.algorithm))
         if group != new.group:
             raise InvalidInputError(

@@ -25,7 +25,6 @@ class Store:
         self.names: list[str] = []
         self.positions: dict[str, int] = {}
         self.groups: list[str] = []
-        self.fixed_groups = False
 
     def copy(self, rows: int, instances: int, capacity: int) -> Store:
         """Copy of the first rows, which belong to so many instances."""
@@ -36,7 +35,6 @@ class Store:
         copy.names = self.names[:instances]
         copy.positions = {name: position for position, name in enumerate(copy.names)}
         copy.groups = self.groups[:instances]
-        copy.fixed_groups = self.fixed_groups and bool(copy.groups)
         return copy
 
     def write(
@@ -46,10 +44,9 @@ class Store:
         instances: Sequence[str],
         weights: FloatArray | None,
         groups: Sequence[str | None] | None,
-        fixed_groups: bool,
     ) -> None:
         """Append rows; nothing is changed if their groups contradict those of the rows before."""
-        named = self._check_groups(instances, groups or [None] * len(instances), fixed_groups)
+        named = self._check_groups(instances, groups or [None] * len(instances))
         new = slice(self.rows, self.rows + len(values))
         self.values[new] = values
         self.ranks[new] = ranks
@@ -61,13 +58,9 @@ class Store:
                 if named:
                     self.groups.append(named[name])
             self.instance_index[row] = position
-        if named:
-            self.fixed_groups = fixed_groups
         self.rows = new.stop
 
-    def _check_groups(
-        self, instances: Sequence[str], groups: Sequence[str | None], fixed_groups: bool
-    ) -> dict[str, str]:
+    def _check_groups(self, instances: Sequence[str], groups: Sequence[str | None]) -> dict[str, str]:
         """Groups of the instances of new rows; empty if they have none."""
         # Any instance of the rows before will do, since all of them have groups, or none.
         before = [(self.names[0], self.groups[0] if self.groups else None)] if self.names else []
@@ -80,11 +73,6 @@ class Store:
             raise InvalidInputError(
                 f"groups: instance {inside[0]!r} has the group {inside[1]!r}, and {outside!r} has none"
                 f"{' in other rows' if inside[0] == outside else ''}. Give every instance a group, or none."
-            )
-        if self.groups and len(instances) and fixed_groups != self.fixed_groups:
-            raise InvalidInputError(
-                f"fixed_groups: it is {self.fixed_groups} for the rows before and {fixed_groups} for the new ones. "
-                "The groups of a table are all there are, or a sample."
             )
         named: dict[str, str] = {}
         for name, group in zip(instances, groups, strict=True):

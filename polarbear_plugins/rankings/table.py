@@ -53,7 +53,16 @@ class RankingTable:
         Values this close tie.
     """
 
-    __slots__ = ("_instances", "_rows", "_store", "algorithms", "repetitions", "timepoints", "tolerance")
+    __slots__ = (
+        "_fixed_groups",
+        "_instances",
+        "_rows",
+        "_store",
+        "algorithms",
+        "repetitions",
+        "timepoints",
+        "tolerance",
+    )
 
     def __init__(
         self,
@@ -73,6 +82,7 @@ class RankingTable:
         self._store = Store(0, self.timepoints.size, len(self.algorithms))
         self._rows = 0
         self._instances = 0
+        self._fixed_groups = False
 
     @classmethod
     def from_values(
@@ -108,7 +118,8 @@ class RankingTable:
             For each row the name of the group to which its instance belongs, such as a function, a search space or a
             dataset; rows of one instance name the same.
         fixed_groups
-            The groups are all there are, as the 24 functions of BBOB, rather than a sample of more.
+            The groups are all there are, as the 24 functions of BBOB, rather than a sample of more.  A table to which
+            rows of a sample are appended holds a sample.
 
         Examples
         --------
@@ -215,8 +226,11 @@ class RankingTable:
         longer.algorithms, longer.timepoints = self.algorithms, self.timepoints
         longer.repetitions, longer.tolerance = self.repetitions, self.tolerance
         longer._store, longer._rows = store, rows
-        store.write(values, ranks, instances, weights, groups, fixed_groups)
+        store.write(values, ranks, instances, weights, groups)
         longer._instances = len(store.names)
+        # All there are and a sample are together a sample.
+        before = self._fixed_groups or not self._rows
+        longer._fixed_groups = before and fixed_groups if len(values) else self._fixed_groups
         return longer
 
     @property
@@ -245,7 +259,7 @@ class RankingTable:
     @property
     def fixed_groups(self) -> bool:
         """Whether the groups are all there are, rather than a sample of more."""
-        return self._instances > 0 and self._store.fixed_groups
+        return self._fixed_groups
 
     def split_by_group(self) -> dict[str, RankingTable]:
         """A table for each group, in the natural order of their names.

@@ -54,8 +54,6 @@ def test_a_race_has_groups_on_all_instances_or_on_none() -> None:
     begun = observe(start(), runs("ab", "g1"))
     with pytest.raises(InvalidInputError, match="instance 'g1' has the group 'g', and 'x' has none"):
         observe(begun, [run_of("a", "x", horizon=1)])
-    with pytest.raises(InvalidInputError, match="fixed_groups: it is False"):
-        observe(begun, runs("ab", "h1", fixed=True))
 
 
 # Results

@@ -176,7 +176,7 @@ def _group_of(meta_data: Any, by: Grouping) -> tuple[str | None, bool]:
 def _fixed_functions(ioh: Any) -> frozenset[tuple[int, str]]:
     """Numbers and names of the functions of suites that are all there are."""
     kinds = getattr(ioh, "ProblemClass", None)
-    suites = [getattr(kinds, name, None) for name in ("BBOB", "SBOX", "PBO", "CEC2013", "CEC2022")]
+    suites = [getattr(kinds, name, None) for name in ("BBOB", "SBOX", "PBO")]
     return frozenset(pair for suite in suites for pair in getattr(suite, "problems", {}).items())
 
 

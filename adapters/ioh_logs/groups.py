@@ -12,7 +12,7 @@ from polarbear_plugins.errors import InvalidInputError
 Grouping: TypeAlias = Literal["function", "dimension", "none"]
 
 # Suites whose functions are all there are.
-_FIXED = frozenset({"bbob", "sbox", "pbo", "cec2013", "cec2022"})
+_FIXED = frozenset({"bbob", "sbox", "pbo"})
 # What ioh calls the suite of a problem that was made without one, or by its suites of all problems of a kind.  Then the
 # number and the name of the function tell whether it is one of these.
 _UNKNOWN = frozenset({"unknownsuite", "real", "integer"})

@@ -145,7 +145,9 @@ def test_data_frames_of_iohinspector_have_the_same_groups() -> None:
     runs = read(frame)
     assert groups(runs) == {"f1_d2_i1": "f1 Sphere", "f2_d2_i1": "f2 Ellipsoid"}
     assert all(run.fixed_group for run in runs)
-    assert groups(read(frame, functions=1)) == {"f1_d2_i1": "f1 Sphere"}
+    drawn = frame.assign(suite="unknown_suite", function_id=0, function_name="ManyAffine").drop_duplicates()
+    chosen = read(pd.concat([frame, drawn]), functions="1-2")
+    assert [(run.group, run.fixed_group) for run in chosen] == [(run.group, run.fixed_group) for run in runs]
     assert groups(read(frame, group="dimension")) == {"f1_d2_i1": "d2", "f2_d2_i1": "d2"}
     assert groups(read(frame.drop(columns="function_name"))) == {"f1_d2_i1": "f1", "f2_d2_i1": "f2"}
     assert set(groups(read(frame.assign(suite="MA-BBOB"))).values()) == {None}

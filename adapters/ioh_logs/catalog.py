@@ -104,7 +104,8 @@ class Catalog:
         self._check_functions()
         self._check_directions()
         self._algorithms = self._name_algorithms(several=len(places) > 1)
-        runs = ((file.instance(run, options.instance), file.function) for file in self.files for run in file.runs)
+        functions = ((file, file.function) for file in self.files)
+        runs = ((file.instance(run, options.instance), function) for file, function in functions for run in file.runs)
         self.groups = group_instances(runs, options.group)
 
     def algorithm(self, file: LogFile) -> str:

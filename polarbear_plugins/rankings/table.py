@@ -10,14 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear_plugins.arrays import BoolArray, FloatArray, RankArray
 from polarbear_plugins.checks import as_array, as_choice, as_number
-from polarbear_plugins.display.frames import categories, long_frame
-from polarbear_plugins.display.html import html_table, text
-from polarbear_plugins.display.text import few_places
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import as_name, natural_key
 from polarbear_plugins.rankings.given import as_algorithms, as_groups, as_weights
-from polarbear_plugins.rankings.ranks import UNRANKED_RANK, ranks_of
+from polarbear_plugins.rankings.ranks import ranks_of
 from polarbear_plugins.rankings.store import Store
+from polarbear_plugins.rankings.views import frame_of, html_of
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 from polarbear_plugins.trajectories.trajectory import minimised
 
@@ -329,9 +327,8 @@ class RankingTable:
 
         Columns: ``instance``, ``repetition`` (how many rows of the instance precede it), ``timepoint``, ``algorithm``,
         ``value`` (minimised), ``rank`` (1 is best, ties share the better rank) and ``weight``; after ``repetition``
-        also ``group``, if instances have one.  Where an algorithm is
-        unranked, its value is ``UNRANKED``, which :func:`polarbear_plugins.read_trajectories` reads, and its rank is
-        missing.
+        also ``group``, if instances have one.  Where an algorithm is unranked, its value is ``UNRANKED``, which
+        :func:`polarbear_plugins.read_trajectories` reads, and its rank is missing.
 
         >>> table = RankingTable.from_values([[[3.0, 1.0]]], algorithms=["csa", "msr"], timepoints=[10])
         >>> table.to_pandas()
@@ -339,21 +336,7 @@ class RankingTable:
         0        0           0       10.0       csa    3.0     2     1.0
         1        0           0       10.0       msr    1.0     1     1.0
         """
-        axes = {"row": np.arange(self._rows), "timepoint": self.timepoints, "algorithm": self.algorithms}
-        frame = long_frame(axes, {"value": self.values, "rank": self.ranks}, keep=self.ranks > 0)
-        row = frame.pop("row").to_numpy()
-        frame.insert(0, "instance", categories(self.instance_index[row], self.instances))
-        frame.insert(1, "repetition", self.repetition_index[row])
-        if self.groups:
-            names = sorted(set(self.groups), key=natural_key)
-            places = {name: place for place, name in enumerate(names)}
-            codes = np.array([places[group] for group in self.groups])
-            frame.insert(2, "group", categories(codes[self.instance_index[row]], names))
-        frame["weight"] = self.weights[row]
-        unranked = frame["rank"] == UNRANKED_RANK
-        if unranked.any():
-            frame["rank"] = frame["rank"].astype("Int16").mask(unranked)
-        return frame
+        return frame_of(self)
 
     def parts(self) -> Parts:
         """The contents of the table; :meth:`from_parts` restores it."""
@@ -396,19 +379,7 @@ class RankingTable:
         )
 
     def _repr_html_(self) -> str:
-        places = few_places(self.timepoints.size)
-        ranks = self.ranks[:, places]
-        seen = ranks > 0
-        count = seen.sum(axis=0)
-        mean = np.divide(ranks.sum(axis=0), count, out=np.full(count.shape, np.nan), where=count > 0)
-        unranked = (ranks == UNRANKED_RANK).any(axis=0)
-        cells = np.where(unranked, "unranked", np.where(count > 0, np.char.mod("%.2f", mean), ""))
-        rows = [[name, *cells[:, i].tolist()] for i, name in enumerate(self.algorithms)]
-        columns = ("algorithm", *(f">at {self.timepoints[place]:,.5g}" for place in places))
-        caption = "Mean rank among those observed, 1 is best"
-        if unranked.any():
-            caption += "; unknown where an algorithm is unranked on some instance"
-        return f"<p>{text(self)}</p>{html_table(columns, rows, caption)}"
+        return html_of(self)
 
 
 def check_comparable(table: RankingTable) -> None:

@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from polarbear_plugins.checks import as_choice
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
 from polarbear_plugins.names import as_name
@@ -24,6 +26,8 @@ from polarbear_plugins.trajectories.trajectory import Trajectory
 if TYPE_CHECKING:
     RankingLogger: Any
 
+
+Grouping: TypeAlias = Literal["function", "dimension", "none"]
 
 # A problem does not keep its logger alive, crashes the process when it calls one that was freed, and does not say when
 # it no longer needs it.  So loggers are kept until they are closed.
@@ -43,6 +47,10 @@ class RunRecorder:
     instance
         Function from the ``meta_data`` of ioh to the name of the instance; by default ``f1_d5_i2`` for function 1,
         dimension 5, instance 2, as in logged data.
+    group
+        What the groups of instances are: ``"function"``, ``"dimension"`` or ``"none"``.  By default the functions, but
+        none for ManyAffine, which is another function in each instance, and none with ``instance=``, which may give
+        several functions one name.
     stream
         Where finished runs go; the rankings of instances that they complete are collected in ``rankings``.
     on_trajectory, on_rankings
@@ -57,6 +65,7 @@ class RunRecorder:
         timepoints: ArrayLike,
         *,
         instance: Callable[[Any], str] | None = None,
+        group: Grouping | None = None,
         stream: RankingStream | None = None,
         on_trajectory: Callable[[Trajectory], object] | None = None,
         on_rankings: Callable[[RankingTable], object] | None = None,
@@ -71,6 +80,10 @@ class RunRecorder:
         self.rankings: RankingTable | None = None
         self._algorithm = as_name(algorithm, "algorithm of a logger")
         self._instance = instance or _default_instance
+        self._by: Grouping = "function" if instance is None else "none"
+        if group is not None:
+            self._by = as_choice(group, Grouping, "group")
+        self._group: tuple[str | None, bool] = None, False
         self._stream = stream
         self._on_trajectory = on_trajectory
         self._on_rankings = on_rankings
@@ -102,6 +115,7 @@ class RunRecorder:
         self.finish()
         self._name = as_name(self._instance(meta_data), "instance of a logger")
         self._maximize = meta_data.optimization_type.name == "MAX"
+        self._group = _group_of(meta_data, self._by)
 
     def finish(self) -> Trajectory | None:
         """Finish the run so far; return it, or ``None`` if there was no evaluation since the last."""
@@ -124,6 +138,8 @@ class RunRecorder:
             instance=self._name,
             seed=seed,
             maximize=self._maximize,
+            group=self._group[0],
+            fixed_group=self._group[1],
         )
         self._deliver(trajectory)
         return trajectory
@@ -143,6 +159,25 @@ class RunRecorder:
 
 def _default_instance(meta_data: Any) -> str:
     return f"f{meta_data.problem_id}_d{meta_data.n_variables}_i{meta_data.instance}"
+
+
+def _group_of(meta_data: Any, by: Grouping) -> tuple[str | None, bool]:
+    """Group of an instance, and whether the groups are all there are."""
+    if by == "dimension":
+        return f"d{meta_data.n_variables}", False
+    if by == "none" or meta_data.name == "ManyAffine":
+        return None, False
+    function = meta_data.problem_id, meta_data.name
+    # Meta data do not name the suite.  A program that has them from ioh has imported it.
+    return f"f{function[0]} {function[1]}", function in _fixed_functions(sys.modules.get("ioh"))
+
+
+@functools.cache
+def _fixed_functions(ioh: Any) -> frozenset[tuple[int, str]]:
+    """Numbers and names of the functions of suites that are all there are."""
+    kinds = getattr(ioh, "ProblemClass", None)
+    suites = [getattr(kinds, name, None) for name in ("BBOB", "SBOX", "PBO")]
+    return frozenset(pair for suite in suites for pair in getattr(suite, "problems", {}).items())
 
 
 @functools.cache

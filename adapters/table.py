@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from polarbear_plugins.extras import require
 from polarbear_plugins.files import check_growth, read_text_table, unreadable
 from polarbear_plugins.plugins.hookspecs import hookimpl
-from polarbear_plugins.trajectories.long_form import NUMBER_ROLES, LongFormOptions, read_long_form
+from polarbear_plugins.trajectories.long_form import NAME_ROLES, NUMBER_ROLES, LongFormOptions, read_long_form
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def polarbear_read_trajectories(source: object, options: Mapping[str, object]) -
 
 def _read_text(path: Path, separator: str, options: LongFormOptions) -> pd.DataFrame:
     numbers = {name for role in NUMBER_ROLES for name in options.columns_of(role)}
-    names = {name for role in ("algorithm", "instance") for name in options.columns_of(role)}
+    names = {name for role in NAME_ROLES for name in options.columns_of(role)}
     return read_text_table(path, separator, names=names, numbers=numbers)
 
 

@@ -25,6 +25,15 @@ _OPTIONS = {
 }
 
 
+# As ioh calls them; a group has the same name in a race and in logged data.
+_NAMES = """
+    Sphere Ellipsoid Rastrigin BuecheRastrigin LinearSlope AttractiveSector StepEllipsoid Rosenbrock RosenbrockRotated
+    EllipsoidRotated Discus BentCigar SharpRidge DifferentPowers RastriginRotated Weierstrass Schaffers10 Schaffers1000
+    GriewankRosenbrock Schwefel Gallagher101 Gallagher21 Katsuura LunacekBiRastrigin
+"""
+_GROUPS = {number: f"f{number} {name}" for number, name in enumerate(_NAMES.split(), start=1)}
+
+
 class BbobProblem:
     """One BBOB or SBOX function on [-5, 5]^d; its values are differences from the optimum, f(x) - f_opt.
 
@@ -50,7 +59,7 @@ class BbobProblem:
 
 
 class BbobSuite:
-    """All combinations of functions, instances and dimensions, each drawn once.
+    """All combinations of functions, instances and dimensions, each drawn once; the functions are the groups.
 
     Examples
     --------
@@ -79,6 +88,8 @@ class BbobSuite:
             yield Identity(
                 f"f{function}-i{instance}-d{dimension}",
                 {"suite": self.name, "function": function, "instance": instance, "dimension": dimension},
+                group=_GROUPS.get(function),
+                fixed_group=function in _GROUPS,
             )
 
     def build(self, identity: Identity, /) -> Problem:

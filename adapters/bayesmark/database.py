@@ -70,6 +70,8 @@ class Database:
     ) -> Iterator[Trajectory]:
         """One trajectory for each study; repeated studies of a function have the seeds 0, 1, ... in the order of names.
 
+        The groups of the functions are their datasets.
+
         Parameters
         ----------
         objective
@@ -100,6 +102,7 @@ class Database:
                 best=best[kept],
                 horizon=horizon,
                 incumbent=objective != "visible",
+                group=study.data,
             )
 
     def fallbacks(self) -> dict[str, Fallbacks]:

@@ -35,6 +35,8 @@ class Study:
     ----------
     place
         Name of the file, for messages.
+    data
+        Name of the dataset, part of the name of the function.
     random
         Whether Bayesmark regards the optimizer as random search.
     signature
@@ -47,6 +49,7 @@ class Study:
     uuid: str
     optimizer: str
     function: str
+    data: str
     random: bool
     signature: tuple[float, ...]
     values: Mapping[str, FloatArray]
@@ -131,6 +134,7 @@ def read_study(path: Path) -> Study:
         uuid=str(arguments.get("--uuid", path.stem)),
         optimizer=optimizer,
         function=function,
+        data=arguments["--data"],
         random=arguments["--opt"] == "RandomSearch",
         signature=_signature(data["meta"].get("signature")),
         values=values,

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from polarbear_plugins.adapters.ioh_logs.groups import Function, group_instances
 from polarbear_plugins.adapters.ioh_logs.index import Experiment, Run, Scenario, parse_experiment
 from polarbear_plugins.adapters.ioh_logs.options import LogOptions, instance_name
 from polarbear_plugins.adapters.ioh_logs.places import Opener, Place, is_index, is_old_index, is_rows
@@ -55,6 +56,12 @@ class LogFile:
         """Identity of the folder of the JSON file."""
         return self.place.identity(PurePosixPath(self.index).parent.as_posix())
 
+    @property
+    def function(self) -> Function:
+        """The function of the runs."""
+        experiment = self.experiment
+        return Function(experiment.suite, experiment.function, experiment.function_name, self.scenario.dimension)
+
     def instance(self, run: Run, parts: Sequence[str]) -> str:
         """Name of the instance of a run."""
         return instance_name(
@@ -97,6 +104,9 @@ class Catalog:
         self._check_functions()
         self._check_directions()
         self._algorithms = self._name_algorithms(several=len(places) > 1)
+        functions = ((file, file.function) for file in self.files)
+        runs = ((file.instance(run, options.instance), function) for file, function in functions for run in file.runs)
+        self.groups = group_instances(runs, options.group)
 
     def algorithm(self, file: LogFile) -> str:
         """Name of the algorithm of a file."""

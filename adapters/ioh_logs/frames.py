@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polarbear_plugins.adapters.ioh_logs.groups import Function, group_instances
 from polarbear_plugins.adapters.ioh_logs.options import LogOptions, instance_name
 from polarbear_plugins.adapters.ioh_logs.places import Folder
 from polarbear_plugins.adapters.ioh_logs.reading import LoggedRuns
@@ -76,7 +78,7 @@ def read_frame(source: Any, options: LogOptions) -> Iterable[Trajectory]:
     known = [name for name in ("suite", "function_name", "data_id", "run_id", "evals") if name in source.columns]
     # Column by column, so that polars needs no pyarrow.
     frame = pd.DataFrame({name: source[name].to_numpy() for name in dict.fromkeys([*needed, *known])})
-    frame = _with_instances(frame, options)
+    frame, fixed_groups = _with_instances(frame, options)
     if frame.empty:
         raise SourceError("data frame: there are no rows, or functions=, dimensions= and instances= leave none.")
     identity = [name for name in ("data_id", "run_id") if name in frame][:1]
@@ -95,18 +97,23 @@ def read_frame(source: Any, options: LogOptions) -> Iterable[Trajectory]:
         frame["polarbear horizon"] = np.maximum(frame["evals"], last)
         columns["horizon"] = "polarbear horizon"
     columns["seed"] = "polarbear seed"
+    if "polarbear group" in frame:
+        columns["group"] = "polarbear group"
     long_form = LongFormOptions(
-        columns={role: (name,) for role, name in columns.items()}, maximize=bool(options.maximize)
+        columns={role: (name,) for role, name in columns.items()},
+        maximize=bool(options.maximize),
+        fixed_groups=fixed_groups,
     )
     return read_long_form(frame, long_form, "data frame")
 
 
-def _with_instances(frame: pd.DataFrame, options: LogOptions) -> pd.DataFrame:
-    """Rows that are wanted, with the names of their instances."""
+def _with_instances(frame: pd.DataFrame, options: LogOptions) -> tuple[pd.DataFrame, bool]:
+    """Rows that are wanted, with the names of their instances and groups; and whether these are all there are."""
     keys = [name for name in ("suite", "function_id", "function_name", "dimension", "instance") if name in frame]
     problem = frame.groupby(keys, sort=False, dropna=False).ngroup()
     names: list[str] = []
     kept: list[bool] = []
+    functions: list[Function] = []
     for row in frame.loc[~problem.duplicated(), keys].to_dict("records"):
         try:
             function, dimension, instance = (int(row[key]) for key in ("function_id", "dimension", "instance"))
@@ -114,12 +121,15 @@ def _with_instances(frame: pd.DataFrame, options: LogOptions) -> pd.DataFrame:
             raise SourceError(
                 f"data frame: expected numbers of functions, dimensions and instances, got {row}."
             ) from None
-        name = str(row.get("function_name", ""))
+        name, suite = str(row.get("function_name", "")), str(row.get("suite", "unknown_suite"))
+        functions.append(
+            Function(suite, function, name if isinstance(row.get("function_name"), str) else "", dimension)
+        )
         kept.append(options.keeps(function, name, dimension) and options.instances.keeps(instance))
         names.append(
             instance_name(
                 options.instance,
-                suite=str(row.get("suite", "unknown_suite")),
+                suite=suite,
                 function=function,
                 name=name,
                 dimension=dimension,
@@ -127,5 +137,9 @@ def _with_instances(frame: pd.DataFrame, options: LogOptions) -> pd.DataFrame:
             )
         )
     codes = problem.to_numpy()
-    wanted: pd.DataFrame = frame.assign(**{"polarbear instance": np.array(names, dtype=object)[codes]})
-    return wanted[np.array(kept, dtype=bool)[codes]].reset_index(drop=True)
+    groups = group_instances(itertools.compress(zip(names, functions, strict=True), kept), options.group)
+    columns = {"polarbear instance": names}
+    if groups.of:
+        columns["polarbear group"] = [groups.of.get(name, "") for name in names]
+    wanted: pd.DataFrame = frame.assign(**{name: np.array(each, dtype=object)[codes] for name, each in columns.items()})
+    return wanted[np.array(kept, dtype=bool)[codes]].reset_index(drop=True), groups.fixed

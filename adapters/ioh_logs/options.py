@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
+from polarbear_plugins.adapters.ioh_logs.groups import Grouping
 from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.options import Reader, flag, one_of, read_options
 
@@ -49,6 +50,9 @@ class LogOptions:
     ----------
     instance
         Parts of an instance: some of ``suite``, ``function``, ``name`` (of the function), ``dimension``, ``instance``.
+    group
+        What the groups of instances are: ``function``, ``dimension`` or ``none``.  By default the functions, if each
+        instance has one and is not a random function of its own.
     functions, dimensions, instances
         What to keep: numbers and ranges such as ``1,3-5``; functions also by name.
     algorithm
@@ -66,6 +70,7 @@ class LogOptions:
     """
 
     instance: tuple[str, ...] = _DEFAULT_PARTS
+    group: Grouping | None = None
     functions: Chosen = Chosen()
     dimensions: Chosen = Chosen()
     instances: Chosen = Chosen()
@@ -149,6 +154,7 @@ def _read_column(value: object, what: str) -> str:
 
 _READERS: dict[str, Reader] = {
     "instance": _read_instance_parts,
+    "group": one_of(get_args(Grouping)),
     "functions": functools.partial(_read_chosen, names=True),
     "dimensions": _read_chosen,
     "instances": _read_chosen,

@@ -43,6 +43,7 @@ class LoggedRuns:
         seeds: Counter[tuple[str, str]] = Counter()
         rounded: dict[str, set[str]] = defaultdict(set)
         rounded_runs = 0
+        groups = self._catalog.groups
         for file, opener in self._open_files():
             algorithm = self._catalog.algorithm(file)
             name = title(file.place, file.rows)
@@ -60,6 +61,8 @@ class LoggedRuns:
                         times=rows.times,
                         best=rows.best,
                         horizon=rows.horizon,
+                        group=groups.of.get(instance),
+                        fixed_group=groups.fixed,
                     )
                 except SourceError as problem:
                     damage.add(str(problem))

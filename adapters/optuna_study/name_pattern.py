@@ -1,4 +1,4 @@
-"""Algorithm, instance and seed from the name of a run."""
+"""Algorithm, instance, seed and group from the name of a run."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.names import as_name
 
-_ROLES = ("algorithm", "instance", "seed")
+_ROLES = ("algorithm", "instance", "seed", "group")
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Algorithm, instance and seed of a run."""
+    """Algorithm, instance and seed of a run, and the group of its instance."""
 
     algorithm: str
     instance: str
     seed: int = 0
+    group: str | None = None
 
     @classmethod
     def of(cls, parts: Mapping[str, object], who: str) -> Label:
@@ -38,6 +39,7 @@ class Label:
                 as_name(parts["algorithm"], "algorithm"),
                 as_name(parts["instance"], "instance"),
                 0 if seed is None else as_whole_number(seed, "seed"),
+                None if parts.get("group") is None else as_name(parts["group"], "group"),
             )
         except InvalidInputError as problem:
             raise SourceError(f"{who}: {problem}") from None
@@ -46,13 +48,13 @@ class Label:
 class NamePattern:
     """A pattern of names such as ``{algorithm}-{instance}-{seed}``.
 
-    The seed is a whole number; ``{}`` matches any text and is ignored.  A text with ``(?P<algorithm>...)`` is
-    a regular expression, for names that the simple form can read in two ways.
+    The seed is a whole number, ``{group}`` the group of the instance; ``{}`` matches any text and is ignored.  A text
+    with ``(?P<algorithm>...)`` is a regular expression, for names that the simple form can read in two ways.
 
     Examples
     --------
     >>> NamePattern("{algorithm}-{instance}-{seed}").read("tpe-f1-3")
-    Label(algorithm='tpe', instance='f1', seed=3)
+    Label(algorithm='tpe', instance='f1', seed=3, group=None)
     >>> NamePattern("{algorithm}-{instance}-{seed}").read("cma-es-f1-3")
     Traceback (most recent call last):
     polarbear_plugins.errors.SourceError: 'cma-es-f1-3' can be read in two ways as {algorithm}-{instance}-{seed}: \
@@ -76,7 +78,8 @@ algorithm 'cma', instance 'es-f1' or algorithm 'cma-es', instance 'f1'. Use a re
         roles = set(self._ways[0].groupindex)
         if not {"algorithm", "instance"} <= roles or not roles <= set(_ROLES):
             raise InvalidInputError(
-                f"pattern: expected {{algorithm}}, {{instance}} and possibly {{seed}}, each once, got {text!r}."
+                f"pattern: expected {{algorithm}}, {{instance}} and possibly {{seed}} and {{group}}, each once, "
+                f"got {text!r}."
             )
 
     def read(self, name: str) -> Label | None:
@@ -89,7 +92,11 @@ algorithm 'cma', instance 'es-f1' or algorithm 'cma-es', instance 'f1'. Use a re
             return None
         labels = [Label.of(match.groupdict(), repr(name)) for match in found if match is not None]
         if labels[0] != labels[-1]:
-            ways = " or ".join(f"algorithm {label.algorithm!r}, instance {label.instance!r}" for label in labels)
+            ways = " or ".join(
+                f"algorithm {label.algorithm!r}, instance {label.instance!r}"
+                f"{'' if label.group is None else f', group {label.group!r}'}"
+                for label in labels
+            )
             raise SourceError(
                 f"{name!r} can be read in two ways as {self.text}: {ways}. Use a regular expression with "
                 "(?P<algorithm>...) and (?P<instance>...)."

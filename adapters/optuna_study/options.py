@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from polarbear_plugins.adapters.optuna_study.name_pattern import Label, NamePattern
 from polarbear_plugins.errors import InvalidInputError, SourceError, short
+from polarbear_plugins.names import as_name
 from polarbear_plugins.options import Reader, one_of, read_options
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 #: Number of the trial, seconds since the first trial began, or the resource that trials report as step.
 TimeAxis: TypeAlias = Literal["trials", "seconds", "step"]
 
-_ROLES = ("algorithm", "instance", "seed")
+_ROLES = ("algorithm", "instance", "seed", "group")
 _DEFAULT_PATTERNS = (NamePattern("{algorithm}-{instance}-{seed}"), NamePattern("{algorithm}-{instance}"))
 
 
@@ -30,11 +31,14 @@ class StudyOptions:
         ``trials``: the number of the trial; ``seconds``: since the first trial began; ``step``: the resource reported
         as step, one trial after another.
     pattern
-        How the names of the studies are made of algorithm, instance and seed: a :class:`NamePattern`.
+        How the names of the studies are made of algorithm, instance, seed and group: a :class:`NamePattern`.
     attributes
         Which user attributes of the studies hold them: ``{"algorithm": "sampler", "instance": "problem"}``.
     label
-        A function of a study that returns them: ``(algorithm, instance)`` or ``(algorithm, instance, seed)``.
+        A function of a study that returns them: ``(algorithm, instance)``, ``(algorithm, instance, seed)`` or
+        ``(algorithm, instance, seed, group)``.
+    group
+        Which user attribute of the studies holds the group of their instance, however the rest is found.
     studies
         Which studies to read: a pattern of names such as ``tpe-*``.
     """
@@ -43,6 +47,7 @@ class StudyOptions:
     pattern: NamePattern | None = None
     attributes: Mapping[str, str] | None = None
     label: Callable[[optuna.Study], Sequence[object]] | None = None
+    group: str | None = None
     studies: str = "*"
 
     @classmethod
@@ -56,13 +61,25 @@ class StudyOptions:
         return cls(**given)
 
     def label_of(self, study: optuna.Study) -> Label:
-        """Algorithm, instance and seed of a study."""
+        """Algorithm, instance, seed and group of a study."""
         who = f"The study {study.study_name!r}"
+        label = self._label_of(study, who)
+        if self.group is None:
+            return label
+        group = study.user_attrs.get(self.group)
+        if group is None:
+            raise SourceError(f"{who} has no user attribute {self.group!r}, which should hold the group.")
+        try:
+            return replace(label, group=as_name(group, "group"))
+        except InvalidInputError as problem:
+            raise SourceError(f"{who}: {problem}") from None
+
+    def _label_of(self, study: optuna.Study, who: str) -> Label:
         if self.label is not None:
             parts: Any = self.label(study)
-            if isinstance(parts, str) or not isinstance(parts, Sequence) or len(parts) not in (2, 3):
+            if isinstance(parts, str) or not isinstance(parts, Sequence) or not 2 <= len(parts) <= len(_ROLES):
                 raise InvalidInputError(
-                    f"label: expected (algorithm, instance) or (algorithm, instance, seed), got {parts!r}."
+                    f"label: expected (algorithm, instance), possibly with seed and group after them, got {parts!r}."
                 )
             return Label.of(dict(zip(_ROLES, parts, strict=False)), who)
         attributes = {role: role for role in _ROLES} if self.attributes is None else self.attributes
@@ -97,13 +114,21 @@ def _read_attributes(given: object, what: str) -> dict[str, str]:
         given = dict(pair.partition("=")[::2] for pair in given.replace(" ", "").split(","))
     names = dict(given) if isinstance(given, Mapping) else {}
     if not names or not set(names) <= set(_ROLES) or not all(isinstance(name, str) and name for name in names.values()):
-        raise InvalidInputError(f"{what}: expected algorithm=NAME,instance=NAME and possibly seed=NAME, got {given!r}.")
+        raise InvalidInputError(
+            f"{what}: expected algorithm=NAME,instance=NAME and possibly seed=NAME,group=NAME, got {given!r}."
+        )
     return {"algorithm": "algorithm", "instance": "instance"} | names
 
 
 def _read_label(given: object, what: str) -> object:
     if not callable(given):
         raise InvalidInputError(f"{what}: expected a function of a study, got {short(given)}.")
+    return given
+
+
+def _read_group(given: object, what: str) -> str:
+    if not isinstance(given, str) or not given:
+        raise InvalidInputError(f"{what}: expected the name of a user attribute, got {short(given)}.")
     return given
 
 
@@ -118,5 +143,6 @@ _READERS: dict[str, Reader] = {
     "pattern": _read_pattern,
     "attributes": _read_attributes,
     "label": _read_label,
+    "group": _read_group,
     "studies": _read_studies,
 }

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
-from polarbear_plugins.adapters.optuna_study.name_pattern import Label
 from polarbear_plugins.adapters.optuna_study.options import StudyOptions, TimeAxis
 from polarbear_plugins.errors import InvalidInputError, SourceError, reason
 from polarbear_plugins.extras import require
@@ -40,15 +39,23 @@ def read_studies(studies: Sequence[optuna.Study], options: StudyOptions) -> list
     # Some programs count epochs from 0, some from 1; one rule for all studies, so that they can be compared.
     from_zero = any(0 in trial.intermediate_values for trials in finished for trial in trials)
     trajectories: list[Trajectory] = []
-    names: dict[Label, str] = {}
+    names: dict[tuple[str, str, int], str] = {}
+    groups: dict[str, tuple[str | None, str]] = {}
     for study, trials in zip(studies, finished, strict=True):
         label = options.label_of(study)
-        if label in names:
+        run = label.algorithm, label.instance, label.seed
+        group, other = groups.setdefault(label.instance, (label.group, study.study_name))
+        if group != label.group:
             raise SourceError(
-                f"The studies {names[label]!r} and {study.study_name!r} are both {label.algorithm!r} on "
+                f"The instance {label.instance!r} has the group {group!r} in the study {other!r} and {label.group!r} "
+                f"in {study.study_name!r}. Instances of different groups need different names."
+            )
+        if run in names:
+            raise SourceError(
+                f"The studies {names[run]!r} and {study.study_name!r} are both {label.algorithm!r} on "
                 f"{label.instance!r} with the seed {label.seed}. Give repeated runs different seeds."
             )
-        names[label] = study.study_name
+        names[run] = study.study_name
         with _naming_damage(study):
             sign = -1 if study.direction == optuna.study.StudyDirection.MAXIMIZE else 1
             times, values, horizon = _CLOCKS[options.time](trials, sign, from_zero)
@@ -60,6 +67,7 @@ def read_studies(studies: Sequence[optuna.Study], options: StudyOptions) -> list
                     seed=label.seed,
                     times=times,
                     horizon=horizon,
+                    group=label.group,
                 )
             )
     return trajectories

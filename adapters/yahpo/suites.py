@@ -141,14 +141,14 @@ def suite_of_list(
 
 
 def identity_of(scenario: str, instance: str, targets: Sequence[str]) -> Identity:
-    """Identity of a problem; the targets are in the name where there are several.
+    """Identity of a problem; the targets are in the name where there are several, and the scenario is its group.
 
     >>> identity_of("lcbench", "3945", ("val_accuracy",)).name
     'lcbench-3945'
     """
     several = [*targets] if len(targets) > 1 else []
     parameters = {"scenario": scenario, "instance": instance, "targets": list(targets)}
-    return Identity("-".join([scenario, instance, *several]), parameters)
+    return Identity("-".join([scenario, instance, *several]), parameters, group=scenario)
 
 
 def draw(identities: Sequence[Identity], seed: int) -> Iterator[Identity]:

@@ -69,6 +69,7 @@ class Race:
         self._identities: list[Identity] = []
         self._names: set[str] = set()  # of the identities
         self._supply: Iterator[Identity] = suite.suite.identities(derived_seed(self._seed, "instances"))
+        self._grouped = True  # unless a journal was begun before the suite had groups
         self._finished: dict[tuple[str, str], Trajectory] = {}  # runs of the current round
         self._failures: list[Failure] = []
         self._warned: set[str] = set()
@@ -240,7 +241,11 @@ class Race:
             raise PolarBearError(
                 f"Every run of the first round failed. The reason of the first failure: {self._failures[0].reason}."
             )
-        return [self._finished[order.algorithm, identities[order.instance].name] for order in planned.orders]
+        return [
+            self._finished[order.algorithm, identity.name].in_group(identity.group, identity.fixed_group)
+            for order in planned.orders
+            for identity in (identities[order.instance],)
+        ]
 
     def _unplanned(self, planned: Plan) -> list[tuple[str, str]]:
         """Finished runs that are not part of the plan, which is possible after the limits have changed."""
@@ -272,7 +277,7 @@ class Race:
         """Draw instances until there are ``count``; returns how many there are if the suite has fewer, else None."""
         drawn: list[Identity] = []
         while len(self._identities) + len(drawn) < count:
-            identity = next(self._supply, None)
+            identity = self._next_identity()
             if identity is None:
                 break
             if identity.name in self._names:
@@ -305,14 +310,19 @@ class Race:
 
     def _redraw(self, identities: Sequence[Identity]) -> None:
         """Draw the same instances again, so that the next ones follow them."""
+        self._grouped = not identities or any(identity.group is not None for identity in identities)
         for place, identity in enumerate(identities):
-            if next(self._supply, None) != identity:
+            if self._next_identity() != identity:
                 raise InvalidInputError(
                     f"The suite {self._suite.suite.name!r} no longer gives the instance {identity.name!r} at place "
                     f"{place} as it did for the journal: it is another suite, or another version of it."
                 )
         self._identities = list(identities)
         self._names = {identity.name for identity in identities}
+
+    def _next_identity(self) -> Identity | None:
+        identity = next(self._supply, None)
+        return identity if identity is None or self._grouped else replace(identity, group=None, fixed_group=False)
 
     def _notify_plugins(self) -> None:
         """Call each plugin separately, so that a failure in one does not keep the others from being called."""

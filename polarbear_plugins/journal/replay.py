@@ -61,13 +61,15 @@ def replay(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, list[
     by_round: dict[int, list[Trajectory]] = {}
     for run in journal.runs():
         by_round.setdefault(run.round, []).append(run.trajectory)
-    order = {identity.name: place for place, identity in enumerate(journal.instances)}
+    identities = journal.instances
+    order = {identity.name: place for place, identity in enumerate(identities)}
     with journal.naming_damage("about"):
         settings, timepoints = RaceSettings.from_json(about["settings"]), about["timepoints"]
         state = start_race([entry.algorithm for entry in entries if entry.after_round == 0], timepoints, settings)
     with journal.naming_damage("runs"):
         for finished in rounds:
             runs = sorted(by_round.pop(finished.number, []), key=lambda run: order[run.instance])
+            runs = [run.in_group(at.group, at.fixed_group) for run in runs for at in (identities[order[run.instance]],)]
             state = replace(observe(state, runs), rounds=(*state.rounds, finished))
             if finished is rounds[-1]:
                 shape = state.timepoints.size, len(state.algorithms)

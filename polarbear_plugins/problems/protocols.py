@@ -18,7 +18,7 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import as_name
 from polarbear_plugins.problems.spaces import Configuration, ConfigurationSpace
-from polarbear_plugins.trajectories.trajectory import Trajectory
+from polarbear_plugins.trajectories.trajectory import Trajectory, check_group
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,9 @@ class Identity:
         Short and unique in the suite: the ``instance`` of the trajectories.
     parameters
         What :meth:`Suite.build` needs besides the name: JSON data only.
+    group, fixed_group
+        The group to which the instance belongs, if any, and whether the groups are all there are; as for
+        :class:`~polarbear_plugins.Trajectory`.  Either all instances of a suite have a group, or none has.
 
     Examples
     --------
@@ -40,6 +43,8 @@ class Identity:
 
     name: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    group: str | None = None
+    fixed_group: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", as_name(self.name, "identity of a problem"))
@@ -49,17 +54,21 @@ class Identity:
         except (TypeError, ValueError) as problem:
             raise InvalidInputError(f"identity {self.name!r}: parameters must be JSON data ({problem}).") from None
         object.__setattr__(self, "parameters", MappingProxyType(parameters))
+        group, fixed_group = check_group(self.group, self.fixed_group, f"identity {self.name!r}")
+        object.__setattr__(self, "group", group)
+        object.__setattr__(self, "fixed_group", fixed_group)
 
     def to_json(self) -> str:
         """Text from which :meth:`from_json` makes the same identity."""
-        return json.dumps({"name": self.name, "parameters": dict(self.parameters)})
+        group = {} if self.group is None else {"group": self.group, "fixed_group": self.fixed_group}
+        return json.dumps({"name": self.name, "parameters": dict(self.parameters), **group})
 
     @classmethod
     def from_json(cls, text: str) -> Identity:
         """Identity from the text of :meth:`to_json`."""
         try:
             data = json.loads(text)
-            return cls(data["name"], data["parameters"])
+            return cls(data["name"], data["parameters"], data.get("group"), data.get("fixed_group", False))
         except (KeyError, TypeError, ValueError, RecursionError) as problem:
             raise InvalidInputError(f"Not the identity of a problem: {str(text)[:80]!r} ({problem}).") from None
 

@@ -188,6 +188,7 @@ class RaceResult:
         """Yield the runs as far as they are known: their best values at the timepoints."""
         table, grid = self.state.table, self.timepoints
         names = table.instances
+        groups = table.groups or (None,) * len(names)
         values: FloatArray = table.values
         for row, (instance, repetition) in enumerate(zip(table.instance_index, table.repetition_index, strict=True)):
             for column, algorithm in enumerate(self.algorithms):
@@ -202,6 +203,8 @@ class RaceResult:
                         best=best[:watched],
                         horizon=float(grid[watched - 1]),
                         incumbent=True,  # existing data may have been incumbents
+                        group=groups[instance],
+                        fixed_group=table.fixed_groups,
                     )
 
     def summary(self) -> pd.DataFrame:
@@ -272,6 +275,7 @@ class RaceResult:
             "pareto_set": list(self.pareto_set),
             "eliminations": [asdict(elimination) for elimination in self.eliminations],
             "instances": list(self.state.table.instances),
+            **({"groups": list(self.state.table.groups)} if self.state.table.groups else {}),
             "cost": self.cost,
             "full_cost": self.full_cost,
             "rounds": [asdict(finished) for finished in self.rounds],
@@ -295,7 +299,7 @@ class RaceResult:
 
     def save(self, path: str | Path) -> Path:
         """Write the result, draws included, to a file (numpy's ``.npz``, without pickle); returns its path."""
-        algorithms, timepoints, repetitions, tolerance, values, instances, weights = self.state.table.parts()
+        algorithms, timepoints, repetitions, tolerance, values, instances, weights, *grouping = self.state.table.parts()
         about = {
             "format": _FORMAT,
             "about": dict(self.about),
@@ -305,6 +309,7 @@ class RaceResult:
             "repetitions": repetitions,
             "tolerance": tolerance,
             "instances": instances,
+            **({"groups": grouping[0], "fixed_groups": grouping[1]} if grouping[0] else {}),
             "rounds": [asdict(finished) for finished in self.rounds],
             "failures": [asdict(failure) for failure in self.failures],
             "newcomers": self.state.newcomers,
@@ -367,6 +372,7 @@ def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
         arrays["values"],
         data["instances"],
         arrays["weights"],
+        *_groups_from_json(data),
     )
     rounds = tuple(map(Round.from_json, data["rounds"]))
     check_rounds(rounds, table.algorithms)
@@ -395,3 +401,13 @@ def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
         about=data["about"],
         identities=tuple(Identity.from_json(text) for text in data["identities"]),
     )
+
+
+def _groups_from_json(data: Mapping[str, Any]) -> tuple[list[str] | None, bool]:
+    """Group of each row, and whether the groups are all there are; files without groups have neither."""
+    groups, fixed = data.get("groups"), data.get("fixed_groups", False)
+    if groups is not None and not (isinstance(groups, list) and all(isinstance(group, str) for group in groups)):
+        raise ValueError(f"groups: expected a name for each row, got {short(groups)}")
+    if not isinstance(fixed, bool):
+        raise ValueError(f"fixed_groups: expected true or false, got {short(fixed)}")
+    return groups, fixed

@@ -71,6 +71,8 @@ def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
     known = len(table)
     values: dict[int, FloatArray] = {}
     names: list[str] = []
+    groups: list[str | None] = []
+    fixed_groups = True
     cost = 0.0
     for trajectory in trajectories:
         if trajectory.algorithm not in columns:
@@ -81,6 +83,8 @@ def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
             values[place] = np.full(table.values.shape[1:], np.nan) if fresh else np.array(table.values[place])
             if fresh:
                 names.append(trajectory.instance)
+                groups.append(trajectory.group)
+                fixed_groups = fixed_groups and trajectory.fixed_group
         column = values[place][:, columns[trajectory.algorithm]]
         if not np.isnan(column[0]):
             raise InvalidInputError(f"{trajectory!r}: the algorithm already has a run on that instance.")
@@ -88,12 +92,14 @@ def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
         cost += trajectory.horizon
     if any(place < known for place in values):
         # A newcomer joins existing rankings, which are computed again.
-        rows = np.concatenate((table.values, *(np.full((1, *table.values.shape[1:]), np.nan) for _ in names)))
-        for place, row in values.items():
-            rows[place] = row
-        table = RankingTable(table.algorithms, table.timepoints).extended(rows, [*table.instances, *names])
-    elif values:
-        table = table.extended(np.stack([values[known + place] for place in range(len(names))]), names)
+        rows = np.array(table.values)
+        for place in range(known):
+            rows[place] = values.get(place, rows[place])
+        empty = RankingTable(table.algorithms, table.timepoints)
+        table = empty.extended(rows, table.instances, None, table.groups or None, table.fixed_groups)
+    if names:
+        rows = np.stack([values[known + place] for place in range(len(names))])
+        table = table.extended(rows, names, None, groups, fixed_groups)
     return replace(state, table=table, cost=state.cost + cost)
 
 
@@ -152,7 +158,8 @@ def enter(state: RaceState, algorithm: str) -> RaceState:
     wider = RankingTable((*table.algorithms, name), table.timepoints)
     if len(table):
         absent = np.full((*table.values.shape[:2], 1), np.nan)
-        wider = wider.extended(np.concatenate((table.values, absent), axis=2), table.instances)
+        rows = np.concatenate((table.values, absent), axis=2)
+        wider = wider.extended(rows, table.instances, None, table.groups or None, table.fixed_groups)
     resolved = np.zeros((table.timepoints.size, len(wider.algorithms), len(wider.algorithms)), dtype=bool)
     resolved[:, :-1, :-1] = state.resolved
     out = ~np.isin(wider.algorithms, (*state.pareto_set, name))

@@ -13,7 +13,9 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import natural_key
-from polarbear_plugins.rankings.table import RankingTable, Repetitions, as_algorithms, check_comparable
+from polarbear_plugins.rankings.given import as_algorithms
+from polarbear_plugins.rankings.groups import GroupsOfRuns
+from polarbear_plugins.rankings.table import RankingTable, Repetitions, check_comparable
 from polarbear_plugins.trajectories.runs import check_trajectory
 from polarbear_plugins.trajectories.timepoints import as_timepoints, log_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
@@ -34,7 +36,8 @@ def rank(
 
     A run without a value at a timepoint ranks last there; a run that was not watched that far is absent, which makes
     the ranking partial; a run that is ``UNRANKED`` there is not better than the others, and nothing more is known.  The
-    table does not depend on the order of the trajectories.
+    table does not depend on the order of the trajectories.  It has the groups that they name for their instances:
+    either all of them name one, or none does.
 
     Parameters
     ----------
@@ -69,8 +72,10 @@ def rank(
         selected = iter(runs)
     grid = as_timepoints(timepoints)
     instances: dict[str, InstanceRuns] = {}
+    groups = GroupsOfRuns()
     first, last = np.inf, -np.inf
     for trajectory in selected:
+        groups.add(trajectory)
         _add_run(instances.setdefault(trajectory.instance, {}), trajectory, grid)
         first = min(first, _first_value(trajectory))
         last = max(last, trajectory.horizon)
@@ -89,7 +94,7 @@ def rank(
         tolerance=tolerance,
     )
     _check_timepoints_covered(grid, first, last)
-    table = _append_instances(empty, {name: instances[name] for name in sorted(instances, key=natural_key)})
+    table = _append_instances(empty, {name: instances[name] for name in sorted(instances, key=natural_key)}, groups)
     check_comparable(table)
     return table
 
@@ -127,6 +132,7 @@ class RankingStream:
         self._runs = as_whole_number(runs, "runs", at_least=1)
         self._waiting: dict[str, InstanceRuns] = {}
         self._finished: set[str] = set()
+        self._groups = GroupsOfRuns()
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -151,6 +157,7 @@ class RankingStream:
                 f"{trajectory.algorithm!r} already has {self._runs} run(s) on instance {name!r}, got one more with "
                 f"seed {trajectory.seed}. Say with runs= how many runs each algorithm has."
             )
+        self._groups.add(trajectory)
         runs = self._waiting.setdefault(name, {})
         _add_run(runs, trajectory, self._empty.timepoints)
         if any(len(runs.get(algorithm, ())) < self._runs for algorithm in self._empty.algorithms):
@@ -164,7 +171,9 @@ class RankingStream:
 
     def _release(self, name: str) -> RankingTable:
         self._finished.add(name)
-        return _append_instances(self._empty, {name: self._waiting.pop(name)})
+        block = _append_instances(self._empty, {name: self._waiting.pop(name)}, self._groups)
+        self._groups.forget(name)
+        return block
 
 
 def stream_rankings(
@@ -197,7 +206,7 @@ def rank_cells(
     Several runs of an algorithm on an instance are repetitions that share the weight of the instance.
     """
     by_instance = {instance: {name: cells.get((name, instance), ()) for name in algorithms} for instance in instances}
-    return _append_paired(RankingTable(algorithms, timepoints), by_instance)
+    return _append_paired(RankingTable(algorithms, timepoints), by_instance, GroupsOfRuns())
 
 
 def default_timepoints(trajectories: Iterable[Trajectory], count: int = 50) -> FloatArray:
@@ -266,16 +275,18 @@ def _add_run(runs: InstanceRuns, trajectory: Trajectory, grid: FloatArray) -> No
     seeds[trajectory.seed] = sample_staircase(trajectory, grid)
 
 
-def _append_instances(table: RankingTable, instances: Mapping[str, InstanceRuns]) -> RankingTable:
+def _append_instances(table: RankingTable, instances: Mapping[str, InstanceRuns], groups: GroupsOfRuns) -> RankingTable:
     """Append the runs of each instance, in the order of their seeds."""
     in_order = {
         instance: {algorithm: [seeds[seed] for seed in sorted(seeds)] for algorithm, seeds in runs.items()}
         for instance, runs in instances.items()
     }
-    return _append_paired(table, in_order)
+    return _append_paired(table, in_order, groups)
 
 
-def _append_paired(table: RankingTable, instances: Mapping[str, Mapping[str, Sequence[FloatArray]]]) -> RankingTable:
+def _append_paired(
+    table: RankingTable, instances: Mapping[str, Mapping[str, Sequence[FloatArray]]], groups: GroupsOfRuns
+) -> RankingTable:
     """Pair the runs of each instance into rows, and append them; an instance without any run gets an empty row."""
     sizes = [max((len(runs) for runs in each.values()), default=0) or 1 for each in instances.values()]
     values = np.full((sum(sizes), table.timepoints.size, len(table.algorithms)), np.nan)
@@ -288,7 +299,7 @@ def _append_paired(table: RankingTable, instances: Mapping[str, Mapping[str, Seq
                 values[start + row, :, column] = runs[row % len(runs)]
         start += size
     names = [name for name, size in zip(instances, sizes, strict=True) for _ in range(size)]
-    return table.extended(values, names)
+    return table.extended(values, names, groups=[groups.of(name) for name in names], fixed_groups=groups.fixed)
 
 
 def _check_timepoints_covered(grid: FloatArray, first: float, last: float) -> None:

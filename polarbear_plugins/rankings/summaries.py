@@ -219,11 +219,9 @@ def add_virtual_algorithms(
     columns = [_virtual_values(table, as_name(name, "virtual"), given, maximize) for name, given in virtual.items()]
     names = [*table.algorithms, *(as_name(name, "virtual") for name in virtual)]
     empty = RankingTable(names, table.timepoints, repetitions=table.repetitions, tolerance=table.tolerance)
-    weights = table.weights
-    if table.repetitions == "weight":  # the new table divides by the rows of the instance again
-        weights = weights * np.bincount(table.instance_index)[table.instance_index]
-    rows = [table.instances[index] for index in table.instance_index]
-    return empty.extended(np.concatenate([table.values, np.stack(columns, axis=-1)], axis=-1), rows, weights)
+    *_, rows, weights, groups, fixed_groups = table.parts()
+    values = np.concatenate([table.values, np.stack(columns, axis=-1)], axis=-1)
+    return empty.extended(values, rows, weights, groups, fixed_groups)
 
 
 def _virtual_values(table: RankingTable, name: str, given: Sequence[str] | ArrayLike, maximize: bool) -> FloatArray:

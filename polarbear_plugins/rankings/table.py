@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear_plugins.arrays import BoolArray, FloatArray, RankArray
 from polarbear_plugins.checks import as_array, as_choice, as_number
-from polarbear_plugins.display.frames import categories, long_frame
-from polarbear_plugins.display.html import html_table, text
-from polarbear_plugins.display.text import few_places
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.names import as_name, distinct_names
-from polarbear_plugins.rankings.ranks import UNRANKED_RANK, ranks_of
+from polarbear_plugins.names import as_name, natural_key
+from polarbear_plugins.rankings.given import as_algorithms, as_groups, as_weights
+from polarbear_plugins.rankings.ranks import ranks_of
+from polarbear_plugins.rankings.store import Store
+from polarbear_plugins.rankings.views import frame_of, html_of
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 from polarbear_plugins.trajectories.trajectory import minimised
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 
 Repetitions: TypeAlias = Literal["weight", "independent"]
+Parts: TypeAlias = tuple[
+    tuple[str, ...], FloatArray, Repetitions, float, FloatArray, list[str], FloatArray, list[str] | None, bool
+]
 Array = TypeVar("Array", bound=NDArray[np.generic])
 
 
@@ -48,7 +51,16 @@ class RankingTable:
         Values this close tie.
     """
 
-    __slots__ = ("_instances", "_rows", "_store", "algorithms", "repetitions", "timepoints", "tolerance")
+    __slots__ = (
+        "_fixed_groups",
+        "_instances",
+        "_rows",
+        "_store",
+        "algorithms",
+        "repetitions",
+        "timepoints",
+        "tolerance",
+    )
 
     def __init__(
         self,
@@ -65,9 +77,10 @@ class RankingTable:
         self.tolerance = as_number(tolerance, "tolerance")
         if self.tolerance < 0:
             raise InvalidInputError(f"tolerance: must not be negative, got {self.tolerance:g}.")
-        self._store = _Store(0, self.timepoints.size, len(self.algorithms))
+        self._store = Store(0, self.timepoints.size, len(self.algorithms))
         self._rows = 0
         self._instances = 0
+        self._fixed_groups = False
 
     @classmethod
     def from_values(
@@ -81,6 +94,8 @@ class RankingTable:
         repetitions: Repetitions = "weight",
         weights: ArrayLike | None = None,
         tolerance: float = 0.0,
+        groups: Sequence[str | int | None] | None = None,
+        fixed_groups: bool = False,
     ) -> RankingTable:
         """Table from an array of best values so far.
 
@@ -97,6 +112,12 @@ class RankingTable:
             Larger values are better; the table holds them with the sign flipped.
         weights
             Weight of each row, 1 by default; with ``repetitions="weight"`` divided by the instance's rows.
+        groups
+            For each row the name of the group to which its instance belongs, such as a function, a search space or a
+            dataset; rows of one instance name the same.
+        fixed_groups
+            The groups are all there are, as the 24 functions of BBOB, rather than a sample of more.  A table to which
+            rows of a sample are appended holds a sample.
 
         Examples
         --------
@@ -129,18 +150,31 @@ class RankingTable:
         table = table.extended(
             minimised(array, maximize),
             [as_name(name, f"instances[{row}]") for row, name in enumerate(names)],
-            None if weights is None else _as_weights(weights, len(array)),
+            None if weights is None else as_weights(weights, len(array)),
+            None if groups is None else as_groups(groups),
+            fixed_groups,
         )
         check_comparable(table)
         return table
 
-    def extended(self, values: FloatArray, instances: Sequence[str], weights: FloatArray | None = None) -> RankingTable:
-        """Append rows of minimised values, with an instance name for each; only the new rows are ranked."""
+    def extended(
+        self,
+        values: FloatArray,
+        instances: Sequence[str],
+        weights: FloatArray | None = None,
+        groups: Sequence[str | None] | None = None,
+        fixed_groups: bool = False,
+    ) -> RankingTable:
+        """Append rows of minimised values, with an instance and possibly its group for each; only these are ranked."""
         if values.shape != (len(instances), self.timepoints.size, len(self.algorithms)):
             raise InvalidInputError(
                 f"values of shape {list(values.shape)} do not match {len(instances)} rows of this table."
             )
-        return self._append_rows(values, ranks_of(values, self.tolerance), instances, weights)
+        if groups is not None and len(groups) != len(instances):
+            raise InvalidInputError(f"groups: expected one for each of {len(instances)} rows, got {len(groups)}.")
+        if fixed_groups and not any(group is not None for group in groups or ()):
+            raise InvalidInputError("fixed_groups=True says something about groups, and there are none.")
+        return self._append_rows(values, ranks_of(values, self.tolerance), instances, weights, groups, fixed_groups)
 
     def append(self, block: RankingTable) -> RankingTable:
         """Append the rows of another table of the same algorithms and timepoints.
@@ -159,12 +193,28 @@ class RankingTable:
                 f"append: the tables have different timepoints: {_describe_grid(self.timepoints)} and "
                 f"{_describe_grid(block.timepoints)}."
             )
-        names = block.instances
-        rows = [names[index] for index in block.instance_index]
-        return self._append_rows(block.values, block.ranks, rows, block._store.weights[: len(block)])
+        return self._append_block(block, slice(len(block)))
+
+    def _append_block(self, block: RankingTable, rows: slice | NDArray[np.intp]) -> RankingTable:
+        """Append some rows of a table as they are."""
+        names, groups, index = block.instances, block.groups, block.instance_index[rows]
+        return self._append_rows(
+            block.values[rows],
+            block.ranks[rows],
+            [names[place] for place in index],
+            block._store.weights[rows],
+            [groups[place] for place in index] if groups else None,
+            block.fixed_groups,
+        )
 
     def _append_rows(
-        self, values: FloatArray, ranks: RankArray, instances: Sequence[str], weights: FloatArray | None
+        self,
+        values: FloatArray,
+        ranks: RankArray,
+        instances: Sequence[str],
+        weights: FloatArray | None,
+        groups: Sequence[str | None] | None,
+        fixed_groups: bool,
     ) -> RankingTable:
         store, rows = self._store, self._rows + len(values)
         if store.rows != self._rows or rows > len(store.values):
@@ -174,8 +224,11 @@ class RankingTable:
         longer.algorithms, longer.timepoints = self.algorithms, self.timepoints
         longer.repetitions, longer.tolerance = self.repetitions, self.tolerance
         longer._store, longer._rows = store, rows
-        store.write(values, ranks, instances, weights)
+        store.write(values, ranks, instances, weights, groups)
         longer._instances = len(store.names)
+        # All there are and a sample are together a sample.
+        before = self._fixed_groups or not self._rows
+        longer._fixed_groups = before and fixed_groups if len(values) else self._fixed_groups
         return longer
 
     @property
@@ -195,6 +248,38 @@ class RankingTable:
     def instances(self) -> tuple[str, ...]:
         """Names of the instances, each once, in order of first appearance."""
         return tuple(self._store.names[: self._instances])
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Group of each of ``instances``; empty if instances are not grouped."""
+        return tuple(self._store.groups[: self._instances])
+
+    @property
+    def fixed_groups(self) -> bool:
+        """Whether the groups are all there are, rather than a sample of more."""
+        return self._fixed_groups
+
+    def split_by_group(self) -> dict[str, RankingTable]:
+        """A table for each group, in the natural order of their names.
+
+        >>> table = RankingTable.from_values(
+        ...     [[[3.0, 1.0]], [[2.0, 4.0]]], algorithms=["csa", "msr"], timepoints=[10], groups=["f10", "f2"]
+        ... )
+        >>> {group: part.instances for group, part in table.split_by_group().items()}
+        {'f2': ('1',), 'f10': ('0',)}
+        """
+        groups = np.array(self.groups, dtype=object)
+        if not groups.size:
+            raise InvalidInputError(
+                "split_by_group: the instances of this table have no groups. Name them with groups= of "
+                "RankingTable.from_values, or group= of the trajectories."
+            )
+        empty = self._without_rows()
+        of_row = groups[self.instance_index]
+        return {
+            group: empty._append_block(self, np.flatnonzero(of_row == group))
+            for group in sorted(set(self.groups), key=natural_key)
+        }
 
     @property
     def instance_index(self) -> NDArray[np.intp]:
@@ -230,6 +315,7 @@ class RankingTable:
         return (
             (self.algorithms, self.repetitions, self.tolerance, self.instances)
             == (other.algorithms, other.repetitions, other.tolerance, other.instances)
+            and (self.groups, self.fixed_groups) == (other.groups, other.fixed_groups)
             and np.array_equal(self.timepoints, other.timepoints)
             and np.array_equal(self.instance_index, other.instance_index)
             and np.array_equal(self.weights, other.weights)
@@ -240,9 +326,9 @@ class RankingTable:
         """The rankings in long form: a row for each observed value.
 
         Columns: ``instance``, ``repetition`` (how many rows of the instance precede it), ``timepoint``, ``algorithm``,
-        ``value`` (minimised), ``rank`` (1 is best, ties share the better rank) and ``weight``.  Where an algorithm is
-        unranked, its value is ``UNRANKED``, which :func:`polarbear_plugins.read_trajectories` reads, and its rank is
-        missing.
+        ``value`` (minimised), ``rank`` (1 is best, ties share the better rank) and ``weight``; after ``repetition``
+        also ``group``, if instances have one.  Where an algorithm is unranked, its value is ``UNRANKED``, which
+        :func:`polarbear_plugins.read_trajectories` reads, and its rank is missing.
 
         >>> table = RankingTable.from_values([[[3.0, 1.0]]], algorithms=["csa", "msr"], timepoints=[10])
         >>> table.to_pandas()
@@ -250,23 +336,15 @@ class RankingTable:
         0        0           0       10.0       csa    3.0     2     1.0
         1        0           0       10.0       msr    1.0     1     1.0
         """
-        axes = {"row": np.arange(self._rows), "timepoint": self.timepoints, "algorithm": self.algorithms}
-        frame = long_frame(axes, {"value": self.values, "rank": self.ranks}, keep=self.ranks > 0)
-        row = frame.pop("row").to_numpy()
-        frame.insert(0, "instance", categories(self.instance_index[row], self.instances))
-        frame.insert(1, "repetition", self.repetition_index[row])
-        frame["weight"] = self.weights[row]
-        unranked = frame["rank"] == UNRANKED_RANK
-        if unranked.any():
-            frame["rank"] = frame["rank"].astype("Int16").mask(unranked)
-        return frame
+        return frame_of(self)
 
-    def parts(self) -> tuple[tuple[str, ...], FloatArray, Repetitions, float, FloatArray, list[str], FloatArray]:
+    def parts(self) -> Parts:
         """The contents of the table; :meth:`from_parts` restores it."""
         given = np.array(self._store.weights[: self._rows])
         rows = [self._store.names[index] for index in self.instance_index]
+        groups = [self._store.groups[index] for index in self.instance_index] if self.groups else None
         empty = (self.algorithms, self.timepoints, self.repetitions, self.tolerance)
-        return (*empty, np.array(self.values), rows, given)
+        return (*empty, np.array(self.values), rows, given, groups, self.fixed_groups)
 
     @classmethod
     def from_parts(
@@ -278,10 +356,15 @@ class RankingTable:
         values: FloatArray,
         instances: Sequence[str],
         weights: FloatArray,
+        groups: Sequence[str] | None = None,
+        fixed_groups: bool = False,
     ) -> RankingTable:
-        """Table from its :meth:`parts`; instances and weights are per row."""
+        """Table from its :meth:`parts`; instances, weights and groups are per row."""
         empty = cls(algorithms, timepoints, repetitions=repetitions, tolerance=tolerance)
-        return empty.extended(values, instances, weights)
+        return empty.extended(values, instances, weights, groups, fixed_groups)
+
+    def _without_rows(self) -> RankingTable:
+        return RankingTable(self.algorithms, self.timepoints, repetitions=self.repetitions, tolerance=self.tolerance)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RankingTable.from_parts, self.parts()
@@ -289,59 +372,14 @@ class RankingTable:
     __hash__ = None  # type: ignore[assignment]  # compared by its contents, which may be large
 
     def __repr__(self) -> str:
+        groups = f", {len(set(self.groups))} groups" if self.groups else ""
         return (
             f"RankingTable({len(self.algorithms)} algorithms, timepoints {_describe_grid(self.timepoints)}, "
-            f"{self._instances} instances in {self._rows} rows)"
+            f"{self._instances} instances in {self._rows} rows{groups})"
         )
 
     def _repr_html_(self) -> str:
-        places = few_places(self.timepoints.size)
-        ranks = self.ranks[:, places]
-        seen = ranks > 0
-        count = seen.sum(axis=0)
-        mean = np.divide(ranks.sum(axis=0), count, out=np.full(count.shape, np.nan), where=count > 0)
-        unranked = (ranks == UNRANKED_RANK).any(axis=0)
-        cells = np.where(unranked, "unranked", np.where(count > 0, np.char.mod("%.2f", mean), ""))
-        rows = [[name, *cells[:, i].tolist()] for i, name in enumerate(self.algorithms)]
-        columns = ("algorithm", *(f">at {self.timepoints[place]:,.5g}" for place in places))
-        caption = "Mean rank among those observed, 1 is best"
-        if unranked.any():
-            caption += "; unknown where an algorithm is unranked on some instance"
-        return f"<p>{text(self)}</p>{html_table(columns, rows, caption)}"
-
-
-class _Store:
-    """Rows with spare capacity; several tables may share one, each using the rows up to its own length."""
-
-    def __init__(self, capacity: int, timepoints: int, algorithms: int) -> None:
-        self.rows = 0
-        self.values = np.empty((capacity, timepoints, algorithms))
-        self.ranks = np.empty((capacity, timepoints, algorithms), dtype=np.int16)
-        self.instance_index = np.empty(capacity, dtype=np.intp)
-        self.weights = np.empty(capacity)
-        self.names: list[str] = []
-        self.positions: dict[str, int] = {}
-
-    def copy(self, rows: int, instances: int, capacity: int) -> _Store:
-        copy = _Store(capacity, *self.values.shape[1:])
-        for name in ("values", "ranks", "instance_index", "weights"):
-            getattr(copy, name)[:rows] = getattr(self, name)[:rows]
-        copy.rows = rows
-        copy.names = self.names[:instances]
-        copy.positions = {name: position for position, name in enumerate(copy.names)}
-        return copy
-
-    def write(self, values: FloatArray, ranks: RankArray, instances: Sequence[str], weights: FloatArray | None) -> None:
-        new = slice(self.rows, self.rows + len(values))
-        self.values[new] = values
-        self.ranks[new] = ranks
-        self.weights[new] = 1.0 if weights is None else weights
-        for row, name in enumerate(instances, start=self.rows):
-            position = self.positions.setdefault(name, len(self.names))
-            if position == len(self.names):
-                self.names.append(name)
-            self.instance_index[row] = position
-        self.rows = new.stop
+        return html_of(self)
 
 
 def check_comparable(table: RankingTable) -> None:
@@ -362,29 +400,6 @@ def compared_rows(table: RankingTable) -> BoolArray:
     """``[row, timepoint]``: whether something is compared: an algorithm is ranked, and another is there."""
     ranks = table.ranks
     return (np.count_nonzero(ranks, axis=-1) > 1) & (ranks == 1).any(axis=-1)
-
-
-def as_algorithms(algorithms: Sequence[str]) -> tuple[str, ...]:
-    """Check the names of the algorithms to compare: at least two, all distinct."""
-    if isinstance(algorithms, str) or not isinstance(algorithms, Iterable):
-        raise InvalidInputError(f"algorithms: expected a list of names, got {algorithms!r}.")
-    given = (as_name(name, f"algorithms[{place}]") for place, name in enumerate(algorithms))
-    names = distinct_names(given, "algorithms")
-    if len(names) < 2:
-        raise InvalidInputError(
-            f"A ranking needs at least two algorithms, got {f'only {names[0]!r}' if names else 'none'}. "
-            "Add the runs of another algorithm on the same instances."
-        )
-    return names
-
-
-def _as_weights(weights: ArrayLike, rows: int) -> FloatArray:
-    array = as_array(weights, "weights")
-    if array.shape != (rows,):
-        raise InvalidInputError(f"weights: expected one for each of {rows} rows, got the shape {list(array.shape)}.")
-    if not (np.isfinite(array) & (array > 0)).all():
-        raise InvalidInputError("weights: expected positive finite numbers.")
-    return array
 
 
 def _read_only(array: Array) -> Array:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _REQUIRED = ("algorithm", "instance", "time", "value")
 NUMBER_ROLES = ("time", "value", "seed", "horizon")
-_ROLES = (*_REQUIRED, "seed", "horizon")
+NAME_ROLES = ("algorithm", "instance", "group")
+_ROLES = (*_REQUIRED, "seed", "horizon", "group")
 _UNRANKED = "unranked"  # how a table says UNRANKED
 
 
@@ -34,24 +35,32 @@ class LongFormOptions:
     Parameters
     ----------
     columns
-        Names of the columns for ``algorithm``, ``instance``, ``seed``, ``time``, ``value`` and ``horizon`` where they
-        differ.  Several columns may make up the instance.
+        Names of the columns for ``algorithm``, ``instance``, ``group``, ``seed``, ``time``, ``value`` and ``horizon``
+        where they differ.  Several columns may make up the instance, and the group.
     maximize
         Larger values are better.
     horizon
         How far runs were watched: a number for all runs; ``"last"``, until their own last row; ``"longest"``, until the
         last row of any run, as when only improvements were logged.  ``None`` is the column if there is one, otherwise
         ``"last"`` with a warning if runs on one instance end at different times.
+    fixed_groups
+        The groups are all there are, rather than a sample of more.
     """
 
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     maximize: bool = False
     horizon: float | str | None = None
+    fixed_groups: bool = False
 
     @classmethod
     def parse(cls, options: Mapping[str, object]) -> LongFormOptions:
         """Read options: objects from Python, text from the command line."""
-        readers: dict[str, Reader] = {"columns": _read_columns, "maximize": flag, "horizon": _read_horizon}
+        readers: dict[str, Reader] = {
+            "columns": _read_columns,
+            "maximize": flag,
+            "horizon": _read_horizon,
+            "fixed_groups": flag,
+        }
         return cls(**read_options(options, readers, "A table"))
 
     def columns_of(self, role: str) -> tuple[str, ...]:
@@ -79,6 +88,7 @@ def read_long_form(
     if not len(frame):
         raise SourceError(f"{who} has no rows. Expected a row for each value of each run.")
     algorithm, instance, seeds = table.names("algorithm"), table.names("instance"), table.seeds()
+    group = _groups(table, instance)
     times, values = table.numbers("time"), table.numbers("value")
     table.refuse("time", ~np.isfinite(times), "a finite number")
     table.refuse("time", times < 0, "a number that is not negative")
@@ -95,6 +105,8 @@ def read_long_form(
                 seed=int(seeds[rows[0]]),
                 horizon=horizon,
                 maximize=options.maximize,
+                group=None if group is None else group.of(rows[0]),
+                fixed_group=options.fixed_groups,
             )
             for rows, horizon in zip(runs, horizons, strict=True)
         ]
@@ -124,7 +136,7 @@ class _Table:
             found = ", ".join(str(name)[:60] for name in frame.columns[:20]) or "none"
             raise SourceError(
                 f"{who} has no column {missing[0]!r}. It has {found}. Expected {', '.join(_REQUIRED)} and "
-                "optionally seed and horizon; name the columns with columns= if they differ."
+                "optionally group, seed and horizon; name the columns with columns= if they differ."
             )
 
     def has(self, role: str) -> bool:
@@ -237,6 +249,26 @@ def _runs(algorithm: NDArray[np.intp], instance: NDArray[np.intp], seed: NDArray
         new[1:] |= key[order[1:]] != key[order[:-1]]
     runs = np.split(order, np.flatnonzero(new))
     return sorted(runs, key=lambda rows: int(rows[0]))
+
+
+def _groups(table: _Table, instance: _Names) -> _Names | None:
+    """Groups of the rows, the same in all rows of an instance; ``None`` if there is no such column."""
+    if not table.has("group"):
+        if table.options.fixed_groups:
+            raise SourceError(f"{table.who}: fixed_groups says something about groups, and there is no column 'group'.")
+        return None
+    group = table.names("group")
+    _, first, place = np.unique(instance.codes, return_index=True, return_inverse=True)
+    before = first[place.reshape(-1)]
+    differs = group.codes != group.codes[before]
+    if differs.any():
+        row = int(np.argmax(differs))
+        raise SourceError(
+            f"{table.place(row)}: expected the group {group.of(before[row])!r}, which the instance "
+            f"{instance.of(row)!r} has at {table.place(int(before[row]))}, got {group.of(row)!r}. An instance has one "
+            "group; rename the column if it means something else."
+        )
+    return group
 
 
 def _check_order(table: _Table, runs: Sequence[NDArray[np.intp]], times: FloatArray) -> None:

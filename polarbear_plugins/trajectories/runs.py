@@ -56,6 +56,8 @@ def hold_last_value(trajectories: Iterable[Trajectory], until: float) -> Iterato
                 best=trajectory.best,
                 horizon=until,
                 incumbent=True,  # it may be one; its values were checked at its creation
+                group=trajectory.group,
+                fixed_group=trajectory.fixed_group,
             )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number, as_vector, as_whole_number
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.names import as_name
 from polarbear_plugins.trajectories.timepoints import as_timepoints, check_times
 
@@ -48,6 +48,11 @@ class Trajectory:
     incumbent
         ``best`` is the value of what the run would return, chosen by another criterion, such as the test loss of the
         model with the best validation loss.  It may increase, and ``nan`` is refused.
+    group
+        Name of the group to which the instance belongs, such as its function, search space or dataset; ``None`` if
+        instances are not grouped.
+    fixed_group
+        The groups are all there are, as the 24 functions of BBOB, rather than a sample of more.
 
     Examples
     --------
@@ -61,6 +66,8 @@ class Trajectory:
     times: FloatArray
     best: FloatArray
     horizon: float
+    group: str | None
+    fixed_group: bool
 
     def __init__(
         self,
@@ -72,16 +79,27 @@ class Trajectory:
         best: ArrayLike,
         horizon: float | None = None,
         incumbent: bool = False,
+        group: str | int | None = None,
+        fixed_group: bool = False,
     ) -> None:
         labels, who = _check_labels(algorithm, instance, seed)
+        grouping = check_group(group, fixed_group, who)
         clock = as_vector(times, f"{who}: times")
         values = as_vector(best, f"{who}: best")
         _check_clock(clock, values, who)
         values = _check_incumbent(values, who) if incumbent else _check_best(values, clock, who)
-        self._set(*labels, clock, values, _check_horizon(horizon, clock, who))
+        self._set(*labels, clock, values, _check_horizon(horizon, clock, who), *grouping)
 
     def _set(
-        self, algorithm: str, instance: str, seed: int, times: FloatArray, best: FloatArray, horizon: float
+        self,
+        algorithm: str,
+        instance: str,
+        seed: int,
+        times: FloatArray,
+        best: FloatArray,
+        horizon: float,
+        group: str | None,
+        fixed_group: bool,
     ) -> None:
         """Set the fields, which were checked before."""
         times.flags.writeable = best.flags.writeable = False
@@ -92,6 +110,8 @@ class Trajectory:
             ("times", times),
             ("best", best),
             ("horizon", horizon),
+            ("group", group),
+            ("fixed_group", fixed_group),
         ):
             object.__setattr__(self, field, value)
 
@@ -106,6 +126,8 @@ class Trajectory:
         times: ArrayLike | None = None,
         horizon: float | None = None,
         maximize: bool = False,
+        group: str | int | None = None,
+        fixed_group: bool = False,
     ) -> Trajectory:
         """Trajectory of a run from the values of all its evaluations.
 
@@ -120,6 +142,8 @@ class Trajectory:
             How far the run was watched; until its last evaluation by default.
         maximize
             Larger values are better; the trajectory holds them with the sign flipped.
+        group, fixed_group
+            As for the class.
 
         Examples
         --------
@@ -128,6 +152,7 @@ class Trajectory:
         (array([1., 4.]), array([4. , 1.5]), 5.0)
         """
         labels, who = _check_labels(algorithm, instance, seed)
+        grouping = check_group(group, fixed_group, who)
         observed = as_vector(values, f"{who}: values")
         clock = np.arange(1.0, observed.size + 1) if times is None else as_vector(times, f"{who}: times")
         _check_clock(clock, observed, who)
@@ -135,19 +160,32 @@ class Trajectory:
         best = _best_so_far(minimised(observed, maximize))
         changed = best != np.concatenate(([np.inf], best[:-1]))
         trajectory = cls.__new__(cls)
-        trajectory._set(*labels, clock[changed], best[changed], horizon)
+        trajectory._set(*labels, clock[changed], best[changed], horizon, *grouping)
         return trajectory
+
+    def in_group(self, group: str | int | None, fixed_group: bool = False) -> Trajectory:
+        """The same run with its instance in another group, or in none; it shares the arrays of this one.
+
+        >>> run = Trajectory(algorithm="a", instance="f1-i2", times=[1], best=[5.0])
+        >>> run.in_group("f1", fixed_group=True)
+        Trajectory(algorithm='a', instance='f1-i2', group='f1', seed=0, 1 steps to 5 at time 1, watched until 1)
+        """
+        grouping = check_group(group, fixed_group, f"trajectory of {self.algorithm!r} on {self.instance!r}")
+        labelled = Trajectory.__new__(Trajectory)
+        labelled._set(self.algorithm, self.instance, self.seed, self.times, self.best, self.horizon, *grouping)
+        return labelled
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, so that the arrays of a copy are read-only again.
         fields = (self.algorithm, self.instance, self.seed, self.times, self.best, self.horizon)
-        return _rebuild, fields
+        return _rebuild, (*fields, self.group, self.fixed_group)
 
     def to_pandas(self) -> pd.DataFrame:
         """The run as a table that :func:`polarbear_plugins.read_trajectories` reads: a row for each improvement.
 
-        Columns: ``algorithm``, ``instance``, ``seed``, ``time``, ``value`` (minimised) and ``horizon``.  Join tables of
-        several runs with ``pandas.concat``; a run without any value has no rows.
+        Columns: ``algorithm``, ``instance``, ``seed``, ``time``, ``value`` (minimised) and ``horizon``; after
+        ``instance`` also ``group``, if it has one.  Join tables of several runs with ``pandas.concat``; a run without
+        any value has no rows.
 
         >>> Trajectory(algorithm="a", instance="f", times=[1, 4], best=[8, 2], horizon=9).to_pandas()
           algorithm instance  seed  time  value  horizon
@@ -156,7 +194,9 @@ class Trajectory:
         """
         import pandas as pd
 
-        same: dict[str, Any] = {"algorithm": self.algorithm, "instance": self.instance, "seed": self.seed}
+        same: dict[str, Any] = {"algorithm": self.algorithm, "instance": self.instance}
+        same |= {} if self.group is None else {"group": self.group}
+        same["seed"] = self.seed
         frame = pd.DataFrame({"time": self.times, "value": self.best, "horizon": self.horizon})
         for place, (column, value) in enumerate(same.items()):
             frame.insert(place, column, value)
@@ -166,8 +206,8 @@ class Trajectory:
         if not isinstance(other, Trajectory):
             return NotImplemented
         return (
-            (self.algorithm, self.instance, self.seed, self.horizon)
-            == (other.algorithm, other.instance, other.seed, other.horizon)
+            (self.algorithm, self.instance, self.seed, self.horizon, self.group, self.fixed_group)
+            == (other.algorithm, other.instance, other.seed, other.horizon, other.group, other.fixed_group)
             and np.array_equal(self.times, other.times)
             and np.array_equal(self.best, other.best)
         )
@@ -180,18 +220,33 @@ class Trajectory:
         if self.times.size:
             last = "unranked" if self.best[-1] == UNRANKED else f"{self.best[-1]:g}"
             end = f"{self.times.size} steps to {last} at time {self.times[-1]:g}"
+        group = "" if self.group is None else f"group={self.group!r}, "
         return (
-            f"Trajectory(algorithm={self.algorithm!r}, instance={self.instance!r}, seed={self.seed}, "
+            f"Trajectory(algorithm={self.algorithm!r}, instance={self.instance!r}, {group}seed={self.seed}, "
             f"{end}, watched until {self.horizon:g})"
         )
 
 
 def _rebuild(
-    algorithm: str, instance: str, seed: int, times: FloatArray, best: FloatArray, horizon: float
+    algorithm: str,
+    instance: str,
+    seed: int,
+    times: FloatArray,
+    best: FloatArray,
+    horizon: float,
+    group: str | None = None,  # without it and the next in pickles of before there were groups
+    fixed_group: bool = False,
 ) -> Trajectory:
-    # The values were checked at its creation, as best values so far or as an incumbent's.
     return Trajectory(
-        algorithm=algorithm, instance=instance, seed=seed, times=times, best=best, horizon=horizon, incumbent=True
+        algorithm=algorithm,
+        instance=instance,
+        seed=seed,
+        times=times,
+        best=best,
+        horizon=horizon,
+        incumbent=True,  # the values were checked at its creation, as best values so far or as an incumbent's
+        group=group,
+        fixed_group=fixed_group,
     )
 
 
@@ -219,6 +274,17 @@ def _check_labels(algorithm: object, instance: object, seed: object) -> tuple[tu
     instance = as_name(instance, f"instance of a trajectory of {algorithm!r}")
     who = f"trajectory of {algorithm!r} on {instance!r}"
     return (algorithm, instance, as_whole_number(seed, f"{who}: seed")), who
+
+
+def check_group(group: object, fixed_group: object, who: str) -> tuple[str | None, bool]:
+    """Group of an instance, and whether the groups are all there are."""
+    if not isinstance(fixed_group, bool):
+        raise InvalidInputError(f"{who}: fixed_group: expected true or false, got {short(fixed_group)}.")
+    if group is None:
+        if fixed_group:
+            raise InvalidInputError(f"{who}: fixed_group=True says something about its group, and it has none.")
+        return None, False
+    return as_name(group, f"{who}: group"), fixed_group
 
 
 def _check_clock(times: FloatArray, values: FloatArray, who: str) -> None:

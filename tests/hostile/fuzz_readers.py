@@ -23,7 +23,18 @@ from typing import Any
 import numpy as np
 from fuzz_mutations import NUMBERS, TEXTS, Mutation, bytes_mutation
 
-from polarbear_plugins import RaceResult, RaceSettings, RankingTable, Trajectory, compare, fit, race, rank, select
+from polarbear_plugins import (
+    RaceResult,
+    RaceSettings,
+    RankingTable,
+    Trajectory,
+    analyze,
+    compare,
+    fit,
+    race,
+    rank,
+    select,
+)
 from polarbear_plugins.errors import PolarBearError
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.plugins.manager import Plugins, load_plugins
@@ -113,6 +124,7 @@ def _make_csv(folder: Path) -> None:
         "runs.tsv": text.replace(",", "\t").encode(),
         "runs.csv.gz": gzip.compress(text.encode(), mtime=0),
         "plain.csv": b"algorithm,instance,time,value\na,x,1,3\na,x,2,1\nb,x,1,2\nb,x,2,2\n",
+        "groups.csv": b"algorithm,instance,group,time,value\na,x,g,1,3\nb,x,g,1,2\na,y,h,1,3\nb,y,h,1,2\n",
     }.items():
         (folder / name).mkdir()
         (folder / name / name).write_bytes(content)
@@ -414,6 +426,11 @@ def _read_posterior(folder: Path) -> object:
 def _make_result(folder: Path) -> None:
     (folder / "raced").mkdir()
     _race().save(folder / "raced" / "result.npz")
+    values = np.random.default_rng(6).random((6, 2, 3))
+    options: dict[str, Any] = {"algorithms": ["a", "b", "c"], "timepoints": [1, 2], "instances": list("xyzxyz")}
+    table = RankingTable.from_values(values, groups=list("gghggh"), **options)
+    (folder / "grouped").mkdir()
+    analyze(table, RaceSettings(seed=1, draws=100)).save(folder / "grouped" / "result.npz")
 
 
 def _read_result(folder: Path) -> object:
@@ -570,19 +587,22 @@ def _options() -> dict[str, tuple[Callable[[str], object], tuple[str, ...]]]:
         "flag": (lambda text: flag(text, "maximize"), ("true", "no")),
         "table": (
             lambda text: repr(LongFormOptions.parse(pairs(text))),
-            ("columns=time=evals,value=y maximize=true", "horizon=10"),
+            ("columns=time=evals,value=y,group=a+b maximize=true", "horizon=10 fixed_groups=true"),
         ),
         "logs": (
             lambda text: repr(LogOptions.parse(pairs(text))),
-            ("functions=1,2 dimensions=5 time=evaluations", "algorithm=folder"),
+            ("functions=1,2 dimensions=5 time=evaluations", "algorithm=folder group=dimension"),
         ),
         "pattern": (
             lambda text: NamePattern(text).read("tpe-f1-3"),
-            ("{algorithm}-{instance}-{seed}", "(?P<algorithm>.*)-(?P<instance>.*)"),
+            ("{algorithm}-{instance}-{seed}", "(?P<algorithm>.*)-(?P<instance>.*)", "{algorithm}-{instance}-{group}"),
         ),
         "identity": (
             lambda text: Identity.from_json(text).to_json(),
-            ('{"name": "f1", "parameters": {"function": 1}}',),
+            (
+                '{"name": "f1", "parameters": {"function": 1}}',
+                '{"name": "f1", "parameters": {}, "group": "g", "fixed_group": true}',
+            ),
         ),
     }
 

@@ -317,3 +317,31 @@ def test_protocols_are_satisfied(thing: object, protocol: type) -> None:
 )
 def test_protocols_are_not_satisfied_by_something_else(thing: object, protocol: type) -> None:
     assert not isinstance(thing, protocol)
+
+
+# Groups
+
+
+@given(IDENTITIES, NAMES, st.booleans())
+def test_an_identity_keeps_its_group_in_json_pickles_and_copies(identity: Identity, group: str, fixed: bool) -> None:
+    grouped = Identity(identity.name, identity.parameters, group, fixed)
+    for again in (Identity.from_json(grouped.to_json()), copy.deepcopy(grouped)):
+        assert again == grouped != identity
+        assert (again.group, again.fixed_group) == (group, fixed)
+
+
+def test_the_json_of_an_identity_without_a_group_does_not_mention_one() -> None:
+    assert Identity("f1", {"x": 1}).to_json() == '{"name": "f1", "parameters": {"x": 1}}'
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ('"fixed_group": true', "identity 'f1': fixed_group=True says something about its group"),
+        ('"group": [1]', "identity 'f1': group: expected a name"),
+        ('"group": "g", "fixed_group": "yes"', "identity 'f1': fixed_group: expected true or false, got 'yes'"),
+    ],
+)
+def test_a_group_without_meaning_is_refused(more: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        Identity.from_json('{"name": "f1", "parameters": {}, ' + more + "}")

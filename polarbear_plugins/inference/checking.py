@@ -67,11 +67,24 @@ def check_model(posterior: Posterior, table: RankingTable, seed: int | None = No
 
 
 def _worth(table: RankingTable) -> float:
-    """Number of equally weighted instances that a unit of weight is worth."""
-    of_instance: FloatArray = np.bincount(table.instance_index, table.weights, minlength=1).astype(np.float64)
-    if table.repetitions == "independent":
-        of_instance = table.weights
-    return float(of_instance.sum() / np.square(of_instance).sum())
+    """Number of single rankings that a unit of weight is worth, by how first places vary between instances.
+
+    An instance with several runs, or with ties, varies less than one ranking.
+    """
+    independent = table.repetitions == "independent"
+    units = np.arange(len(table)) if independent else table.instance_index
+    leads, there = first_places(table.ranks)
+    heavy = table.weights[:, None, None] * (there & compared_rows(table)[..., None])
+    weight, sums = np.zeros((2, int(units.max()) + 1, *leads.shape[1:]))
+    np.add.at(weight, units, heavy)
+    np.add.at(sums, units, heavy * leads)
+    total = np.maximum(weight.sum(axis=0), 1e-300)
+    mean = sums.sum(axis=0) / total
+    expected = (mean * (1 - mean) / total).sum()
+    actual = ((sums - weight * mean) ** 2 / total**2).sum()
+    # With few instances, as many rankings as there are rows would be too many.
+    most = len(table) / len(weight)
+    return float(min(expected / max(actual, 1e-300), most)) if expected > 0 else 1.0
 
 
 def _check_first_places(

@@ -17,9 +17,10 @@ from polarbear_plugins.checks import as_choice, as_whole_number
 from polarbear_plugins.errors import InferenceWarning, InvalidInputError, UnknownNameError
 from polarbear_plugins.inference.checking import check_model
 from polarbear_plugins.inference.scores import ranks_used
-from polarbear_plugins.inference.task import Engine, LikelihoodName, Task
+from polarbear_plugins.inference.task import Engine, Groups, LikelihoodName, Task
 from polarbear_plugins.plackett_luce.subsets import first_place_statistics, statistics_of
 from polarbear_plugins.plugins.manager import installed_plugins
+from polarbear_plugins.posterior.group_effect import GroupEffect
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.priors import BUILT_IN_PRIORS, Prior, TemporalPrior
 from polarbear_plugins.rankings.table import RankingTable, check_comparable
@@ -47,6 +48,7 @@ def fit(
     dependence: Literal["auto", "none"] = "auto",
     *,
     likelihood: LikelihoodName = "rankings",
+    groups: Groups = "auto",
     check: bool = True,
     start: Posterior | None = None,
     time_scale: TimeScale = "auto",
@@ -77,6 +79,11 @@ def fit(
         ``"rankings"``: the whole rankings, by the Plackett-Luce model.  ``"first-places"``: only who is first, which is
         multinomial whatever the model; less precise, and the ratings are shares of first places also where rankings do
         not fit the model.
+    groups
+        What the posterior is about, if the instances belong to groups.  ``"new"``: ratings in a new group, of which
+        those there are a sample.  ``"same"``: further instances of these groups.  ``"auto"``: new groups, unless the
+        table says that its groups are all there are, or they look no more different than chance would make them.
+        ``"none"``: groups are ignored.
     check
         Whether to check that the rankings look as the model says; the result is ``posterior.check``.
     start
@@ -111,11 +118,18 @@ def fit(
         seed=np.random.SeedSequence(None if seed is None else as_whole_number(seed, "seed", at_least=0)),
         start=_usable_state(start, table, chosen),
     )
+    ranks = ranks_used(table, likelihood)
+    group_model: Any = None
+    if table.groups and as_choice(groups, Groups, "groups") != "none":
+        group_seed = np.random.SeedSequence(None if seed is None else derived_seed(seed, "groups"))
+        model_groups = _import("polarbear_plugins.inference.groups:model_groups")
+        group_model = model_groups(table, ranks, task.statistics, groups, group_seed)
+    effect: GroupEffect | None = None if group_model is None else group_model.effect
+    if effect is not None and effect.scope == "new":
+        task = replace(task, statistics=task.statistics.weighted(1 / effect.inflation))
     weights: FloatArray | None = None
     if temporal and dependence == "auto" and table.timepoints.size > 1:
-        correction = _import("polarbear_plugins.inference.dependence:correct_dependence")(
-            task, table, ranks_used(table, likelihood)
-        )
+        correction = _import("polarbear_plugins.inference.dependence:correct_dependence")(task, table, ranks)
         weights = correction.weights
         task = replace(task, statistics=task.statistics.weighted(weights), evidence_shift=correction.evidence_shift)
     _check_options(run, engine_options or {}, f"engine {engine_name!r}", given=1)
@@ -141,9 +155,15 @@ def fit(
         diagnostics=diagnostics,
         hyperparameters=dict(done.hyperparameters),
         likelihood=likelihood,
+        groups=effect,
         state=done.state,
     )
-    return with_check(posterior, table, seed) if check else posterior
+    if check:  # of the instances there are, so before a new group comes in
+        posterior = with_check(posterior, table, seed)
+    if effect is None or effect.scope == "same":
+        return posterior
+    rng = np.random.default_rng(group_seed.spawn(1)[0])
+    return replace(posterior, log_ratings=_log_softmax(group_model.for_new_group(done.utilities, rng)))
 
 
 def with_check(posterior: Posterior, table: RankingTable, seed: int | None) -> Posterior:

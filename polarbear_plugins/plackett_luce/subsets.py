@@ -199,7 +199,10 @@ class _SetCounter:
         """Count sets ``members[entry, algorithm]`` at their timepoints."""
         if self.table is not None and self.bits is not None:
             place = (timepoint << self.algorithms) + members @ self.bits
-            self.table += np.bincount(place, counts, minlength=self.table.size)
+            if place.size < self.table.size // 16:  # as with ties, which are counted one part at a time
+                np.add.at(self.table, place, counts)
+            else:
+                self.table += np.bincount(place, counts, minlength=self.table.size)
         else:
             self.entries.append((_keys(members), timepoint, counts))
 

@@ -1,4 +1,4 @@
-"""What a check of the model found: do the rankings look as the ratings say they should?"""
+"""What a check of the model found: whether the rankings look as the ratings say they should."""
 
 from __future__ import annotations
 
@@ -84,10 +84,9 @@ class ModelCheck:
         return np.minimum(self.p_first, self.p_pairs) <= LEVEL / 2
 
     @property
-    def largest_gap(self) -> Gap | None:
-        """The larger one of the two gaps; where the model does not fit, that of first places if these say so."""
-        gaps = [gap for gap in (self.first_gap, self.pair_gap) if gap is not None]
-        return max(gaps, key=lambda gap: gap.size, default=None)
+    def telling_gap(self) -> Gap | None:
+        """The largest gap of the kind, first places or pairs, that speaks more against the model."""
+        return self.first_gap if self.p_first.min() <= self.p_pairs.min() else self.pair_gap
 
     def to_pandas(self) -> pd.DataFrame:
         """Shares of first places in long form: ``timepoint``, ``algorithm``, ``observed``, ``modelled``."""
@@ -116,14 +115,22 @@ class ModelCheck:
         for name, expected in wanted.items():
             if arrays[name].shape != expected:
                 raise ValueError(f"{name}: expected the shape {expected}, got {arrays[name].shape}")
-        gaps = {name: None if data[name] is None else _gap(data[name]) for name in ("first_gap", "pair_gap")}
-        p = as_number(data["p"], "p", at_least=0, at_most=1)
-        return cls(algorithms=algorithms, timepoints=timepoints, p=p, **arrays, **gaps)
+        return cls(
+            algorithms=algorithms,
+            timepoints=timepoints,
+            p=as_number(data["p"], "p", at_least=0, at_most=1),
+            p_first=arrays["p_first"],
+            p_pairs=arrays["p_pairs"],
+            observed=arrays["observed"],
+            modelled=arrays["modelled"],
+            first_gap=_gap(data["first_gap"]),
+            pair_gap=_gap(data["pair_gap"]),
+        )
 
     def __str__(self) -> str:
         if self.fits:
             return f"The rankings do not contradict the model (p = {self.p:.2g})."
-        gap = self.largest_gap
+        gap = self.telling_gap
         where = "" if gap is None else f": {gap}"
         return f"The model does not fit (p = {self.p:.2g}){where}."
 
@@ -131,7 +138,9 @@ class ModelCheck:
         return f"ModelCheck({'fits' if self.fits else 'DOES NOT FIT'}, p = {self.p:.2g})"
 
 
-def _gap(data: Mapping[str, Any]) -> Gap:
+def _gap(data: Mapping[str, Any] | None) -> Gap | None:
+    if data is None:
+        return None
     if set(data) != {field.name for field in fields(Gap)} or not isinstance(data["other"], str | None):
         raise ValueError(f"expected a gap, got the fields {sorted(data)}")
     shares = (as_number(data[name], name, at_least=0, at_most=1) for name in ("observed", "modelled"))

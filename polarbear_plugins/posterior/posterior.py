@@ -17,6 +17,7 @@ from polarbear_plugins.display.text import few_places
 from polarbear_plugins.errors import SourceError, short
 from polarbear_plugins.extras import require
 from polarbear_plugins.files import read_arrays, write_arrays
+from polarbear_plugins.posterior.group_effect import GroupEffect
 from polarbear_plugins.posterior.model_check import ModelCheck
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 
@@ -101,6 +102,8 @@ class Posterior:
         What the ratings were inferred from: ``rankings`` or ``first-places``.
     check
         Whether the rankings look as the model says; ``None`` if it was not checked.
+    groups
+        What groups of instances mean for it: whether the ratings are those in a new group.  ``None`` without groups.
     state
         Starting point for a later ``fit(start=...)``; not saved.
     """
@@ -114,6 +117,7 @@ class Posterior:
     hyperparameters: Mapping[str, FloatArray] = field(default_factory=dict)
     likelihood: str = "rankings"
     check: ModelCheck | None = None
+    groups: GroupEffect | None = None
     state: Any = None
 
     @property
@@ -174,6 +178,8 @@ class Posterior:
         }
         if self.check is not None:
             about["check"] = self.check.to_json()
+        if self.groups is not None:
+            about["groups"] = self.groups.to_json()
         arrays: dict[str, Any] = {f"hyperparameter_{name}": draws for name, draws in self.hyperparameters.items()}
         arrays |= {"timepoints": self.timepoints, "log_ratings": self.log_ratings}
         return {"about": np.array(json.dumps(about)), **arrays}
@@ -197,7 +203,8 @@ class Posterior:
             np.exp(log_ratings).sum(axis=2), 1.0, atol=1e-6
         ):
             raise ValueError("the ratings of a draw do not add up to 1")
-        names, check = tuple(map(str, algorithms)), about.get("check")
+        names = tuple(map(str, algorithms))
+        check, groups = about.get("check"), about.get("groups")
         return cls(
             algorithms=names,
             timepoints=timepoints,
@@ -208,6 +215,7 @@ class Posterior:
             hyperparameters={name: arrays[f"hyperparameter_{name}"] for name in about["hyperparameters"]},
             likelihood=str(about.get("likelihood", "rankings")),
             check=None if check is None else ModelCheck.from_json(check, names, timepoints),
+            groups=None if groups is None else GroupEffect.from_json(groups, timepoints.size),
         )
 
     def save(self, path: str | Path) -> Path:

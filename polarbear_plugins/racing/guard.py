@@ -60,7 +60,7 @@ def support_of(counts: Tallies, epsilon: float, alpha: float) -> Support:
 
 
 def difference_at_most(bound: float, one: FloatArray, other: FloatArray, rest: FloatArray) -> FloatArray:
-    """Probability that two shares with a Dirichlet(one, other, rest) posterior differ, one minus other, by at most this.
+    """Probability that one share minus another, with a Dirichlet(one, other, rest) posterior, is at most ``bound``.
 
     Given the sum of the two, which has a Beta distribution, the part of the first in it has another one.
 

@@ -26,6 +26,7 @@ def infer(state: RaceState, number: int, *, check: bool = False, likelihood: Lik
         _seed(state, number),
         settings.dependence,
         likelihood=likelihood,
+        groups=settings.groups,
         check=check,
         engine_options=settings.engine_options,
         **settings.prior_options,

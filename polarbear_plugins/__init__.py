@@ -2,7 +2,7 @@
 
 from polarbear_plugins.errors import PolarBearError
 from polarbear_plugins.experiments import race, resume
-from polarbear_plugins.inference import fit
+from polarbear_plugins.inference import check_model, fit
 from polarbear_plugins.journal import load_result
 from polarbear_plugins.plugins import hookimpl, load_plugins, read_trajectories
 from polarbear_plugins.posterior import Posterior, Relations, compare
@@ -23,6 +23,7 @@ __all__ = [
     "Trajectory",
     "analyze",
     "best_at",
+    "check_model",
     "compare",
     "fit",
     "hookimpl",

@@ -114,7 +114,7 @@ def first_shares(table: RankingTable) -> np.ndarray:
 def regret(state: RaceState, truth: Truth) -> float:
     """Share of first places, averaged over time, that the choice loses against the best one."""
     result = RaceResult(state=state, stopped="analyzed", _posterior=infer(state, len(state.rounds), check=True))
-    ratings = result.robust_posterior() if state.settings.guard == "counts" else result.posterior
+    ratings = result.robust_posterior(result.pareto_set) if state.settings.guard == "counts" else result.posterior
     chosen = select(ratings, among=result.pareto_set).algorithm
     value = truth.first.mean(axis=0)
     return float(value.max() - value[NAMES.index(chosen)])

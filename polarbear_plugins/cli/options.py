@@ -73,6 +73,29 @@ def settings_options(command: Command) -> Command:
             help="Settle each pair at each timepoint, or stop earlier for pairs that cross.",
         ),
         click.option(
+            "--rule",
+            type=click.Choice(["posterior", "anytime-valid"]),
+            default=_DEFAULTS.rule,
+            show_default=True,
+            help="Eliminate by the posterior, or by direct wins alone: no model, and P(any wrong elimination, ever) at "
+            "most 1 - alpha, for about twice as many instances.",
+        ),
+        click.option(
+            "--guard",
+            type=click.Choice(["counts", "none"]),
+            default=_DEFAULTS.guard,
+            show_default=True,
+            help="Decide nothing that is contradicted by who is first and by direct wins, or trust the model alone.",
+        ),
+        click.option(
+            "--groups",
+            type=click.Choice(["auto", "new", "same", "none"]),
+            default=_DEFAULTS.groups,
+            show_default=True,
+            help="What the certainty is about if instances belong to groups: an instance of a new group, further ones "
+            "of the same groups, or no regard to groups.",
+        ),
+        click.option(
             "--draws", type=int, default=_DEFAULTS.draws, show_default=True, help="Number of posterior draws."
         ),
         click.option("--seed", type=int, help="Seed of all random choices."),
@@ -91,6 +114,9 @@ def settings_from(
     engine: str,
     elimination: Any,
     resolution: Any,
+    rule: Any,
+    guard: Any,
+    groups: Any,
     draws: int,
     seed: int | None,
     **rest: Any,
@@ -106,6 +132,9 @@ def settings_from(
         engine=engine,
         elimination=elimination,
         resolution=resolution,
+        rule=rule,
+        guard=guard,
+        groups=groups,
         draws=draws,
         seed=seed,
         **rest,

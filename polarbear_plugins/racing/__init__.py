@@ -5,6 +5,7 @@ from polarbear_plugins.racing.asynchronous import AsynchronousRace, Standing
 from polarbear_plugins.racing.forecast import Forecast
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.rules import decide, enter, observe, plan
+from polarbear_plugins.racing.second_opinion import SecondOpinion, second_opinion
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import Elimination, Failure, Order, Plan, RaceState, Round, start_race
 
@@ -19,11 +20,13 @@ __all__ = [
     "RaceSettings",
     "RaceState",
     "Round",
+    "SecondOpinion",
     "Standing",
     "analyze",
     "decide",
     "enter",
     "observe",
     "plan",
+    "second_opinion",
     "start_race",
 ]

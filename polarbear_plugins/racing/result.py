@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,7 +23,8 @@ from polarbear_plugins.posterior.relations import Relations, compare
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.racing.forecast import Forecast, forecast
 from polarbear_plugins.racing.posteriors import infer
-from polarbear_plugins.racing.result_tables import ResultTable, table_of_result
+from polarbear_plugins.racing.result_tables import ResultTable, summary_of, table_of_result
+from polarbear_plugins.racing.second_opinion import SecondOpinion, second_opinion
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import (
     Elimination,
@@ -34,7 +35,10 @@ from polarbear_plugins.racing.state import (
     check_about,
     check_rounds,
 )
+from polarbear_plugins.racing.verdicts import p_any_wrong
+from polarbear_plugins.rankings.summaries import table_among
 from polarbear_plugins.rankings.table import RankingTable
+from polarbear_plugins.rankings.views import trajectories_of
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -94,11 +98,32 @@ class RaceResult:
         """Whether the rankings look as the model says; ``None`` in results of earlier versions."""
         return self.posterior.check
 
-    def robust_posterior(self) -> Posterior:
-        """Posterior to choose from: that of the race, or that of first places alone if the model does not fit."""
-        if self.check is None or self.check.fits:
+    def robust_posterior(self, among: Sequence[str] | None = None) -> Posterior:
+        """Posterior to choose from: that of the race, or that of first places alone if the model does not fit.
+
+        Parameters
+        ----------
+        among
+            Candidates, by default all algorithms.  First places are then those among the candidates: without the model
+            they do not follow from those among all.
+        """
+        if self.check is None or self.check.fits or (among is not None and len(among) < 2):
             return self.posterior
-        return infer(self.state, max(1, len(self.rounds)), likelihood="first-places", check=True)
+        table = self.state.table if among is None else table_among(self.state.table, among)
+        state = replace(self.state, table=table)
+        return infer(state, max(1, len(self.rounds)), likelihood="first-places", check=True)
+
+    def second_opinion(self) -> SecondOpinion:
+        """Which eliminations are also certain without the model, from direct wins alone."""
+        return second_opinion(self.state.table)
+
+    @property
+    def p_any_wrong(self) -> float:
+        """Probability under the model that at least one elimination is wrong: its rival is not the better one.
+
+        At all timepoints at once if the posterior is joint; otherwise at the least sure timepoint.
+        """
+        return p_any_wrong(self.posterior, self.eliminations)
 
     @property
     def relations(self) -> Relations:
@@ -185,52 +210,12 @@ class RaceResult:
         return self.continuation.enter(algorithm, **options)
 
     def trajectories(self) -> Iterator[Trajectory]:
-        """Yield the runs as far as they are known: their best values at the timepoints."""
-        table, grid = self.state.table, self.timepoints
-        names = table.instances
-        groups = table.groups or (None,) * len(names)
-        values: FloatArray = table.values
-        for row, (instance, repetition) in enumerate(zip(table.instance_index, table.repetition_index, strict=True)):
-            for column, algorithm in enumerate(self.algorithms):
-                best = values[row, :, column]
-                watched = int(np.count_nonzero(~np.isnan(best)))
-                if watched:
-                    yield Trajectory(
-                        algorithm=algorithm,
-                        instance=names[instance],
-                        seed=int(repetition),
-                        times=grid[:watched],
-                        best=best[:watched],
-                        horizon=float(grid[watched - 1]),
-                        incumbent=True,  # existing data may have been incumbents
-                        group=groups[instance],
-                        fixed_group=table.fixed_groups,
-                    )
+        """The runs as far as they are known: their best values at the timepoints."""
+        return trajectories_of(self.state.table)
 
     def summary(self) -> pd.DataFrame:
         """Table of the algorithms: in or out, by which rival, on how many instances, at what cost."""
-        import pandas as pd
-
-        out = {elimination.algorithm: elimination for elimination in self.eliminations}
-        seen = ~np.isnan(self.state.table.values)
-        failed = [failure.algorithm for failure in self.failures]
-        rows = []
-        for place, name in enumerate(self.algorithms):
-            elimination = out.get(name)
-            watched = seen[:, :, place].sum(axis=1)
-            rows.append(
-                {
-                    "status": "in" if elimination is None else "out",
-                    "round": None if elimination is None else elimination.round,
-                    "by": None if elimination is None else elimination.by,
-                    "probability": None if elimination is None else elimination.probability,
-                    "instances": np.unique(self.state.table.instance_index[watched > 0]).size,
-                    "cost": float(self.timepoints[watched[watched > 0] - 1].sum()),
-                    "failed": failed.count(name),
-                }
-            )
-        frame = pd.DataFrame(rows, index=pd.Index(self.algorithms, name="algorithm"))
-        return frame.astype({"round": "Int64", "probability": "Float64"})
+        return summary_of(self)
 
     def to_pandas(self, what: ResultTable = "algorithms") -> pd.DataFrame:
         """Part of the result as a table in long form.

@@ -32,8 +32,34 @@ def table_of_result(result: RaceResult, what: ResultTable) -> pd.DataFrame:
     return makers[as_choice(what, ResultTable, "to_pandas")](result)
 
 
+def summary_of(result: RaceResult) -> pd.DataFrame:
+    """Table of the algorithms; see ``RaceResult.summary``."""
+    import pandas as pd
+
+    out = {elimination.algorithm: elimination for elimination in result.eliminations}
+    seen = ~np.isnan(result.state.table.values)
+    failed = [failure.algorithm for failure in result.failures]
+    rows = []
+    for place, name in enumerate(result.algorithms):
+        elimination = out.get(name)
+        watched = seen[:, :, place].sum(axis=1)
+        rows.append(
+            {
+                "status": "in" if elimination is None else "out",
+                "round": None if elimination is None else elimination.round,
+                "by": None if elimination is None else elimination.by,
+                "probability": None if elimination is None else elimination.probability,
+                "instances": np.unique(result.state.table.instance_index[watched > 0]).size,
+                "cost": float(result.timepoints[watched[watched > 0] - 1].sum()),
+                "failed": failed.count(name),
+            }
+        )
+    frame = pd.DataFrame(rows, index=pd.Index(result.algorithms, name="algorithm"))
+    return frame.astype({"round": "Int64", "probability": "Float64"})
+
+
 def _algorithms(result: RaceResult) -> pd.DataFrame:
-    frame = result.summary().reset_index()
+    frame = summary_of(result).reset_index()
     for column in ("algorithm", "by"):
         frame[column] = _names(result, list(frame[column]))
     return frame

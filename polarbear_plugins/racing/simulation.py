@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Protocol
@@ -138,10 +139,15 @@ class _Thresholds:
     margin: float
 
     @classmethod
-    def of(cls, settings: RaceSettings) -> _Thresholds:
+    def of(cls, settings: RaceSettings, algorithms: int) -> _Thresholds:
         # With alpha = 1 nothing would ever be settled; the forecast is for what 4,000 draws can resolve.
         alpha = min(settings.alpha, 1 - 1 / 4000)
-        return cls(alpha, NormalDist().inv_cdf(alpha), margin_of(settings.epsilon))
+        quantile = NormalDist().inv_cdf(alpha)
+        if settings.rule == "anytime-valid":
+            # The logarithm of an e-value is about half the squared number of standard deviations, less what it costs
+            # not to know the best stake, and direct wins tell less than whole rankings.
+            quantile = math.sqrt(2 * math.log(algorithms / (1 - alpha)) + 3)
+        return cls(alpha, quantile, margin_of(settings.epsilon))
 
     def relations(self, mean: FloatArray, spread: FloatArray) -> tuple[BoolArray, BoolArray, BoolArray]:
         """Where one is surely better, surely worse, surely equivalent."""
@@ -161,7 +167,8 @@ class Simulations:
     def __init__(
         self, state: RaceState, posterior: Posterior, inside: list[int], count: int, rng: np.random.Generator
     ) -> None:
-        self._settings, self._thresholds, self._rng = state.settings, _Thresholds.of(state.settings), rng
+        self._settings, self._rng = state.settings, rng
+        self._thresholds = _Thresholds.of(state.settings, len(state.algorithms))
         self._steps = np.diff(state.timepoints, prepend=0.0)
         self._pairs = _Pairs.among(len(inside))
         self._known = _Evidence.of(state, posterior, inside, self._pairs)

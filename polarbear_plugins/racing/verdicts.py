@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from polarbear_plugins.posterior.relations import Relations, compare
 from polarbear_plugins.racing.guard import support_of
 from polarbear_plugins.racing.second_opinion import second_opinion
 from polarbear_plugins.racing.settings import RaceSettings
-from polarbear_plugins.racing.state import RaceState
+from polarbear_plugins.racing.state import Elimination, RaceState
 from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.rankings.tallies import tally
 
@@ -33,6 +34,8 @@ class Verdict:
         ``held[i, j]``: whether the model alone would eliminate ``j`` because of ``i``, and the guard objects.
     settled
         ``settled[t, i, j]``: whether the pair is settled at that timepoint.
+    disputed
+        ``disputed[t, i, j]``: whether that is because the model and the counts are sure of opposite orders.
     """
 
     probability: FloatArray
@@ -40,6 +43,7 @@ class Verdict:
     evidence: FloatArray
     held: BoolArray
     settled: BoolArray
+    disputed: BoolArray
 
 
 def judge(state: RaceState, posterior: Posterior, rankings: RankingTable) -> Verdict:
@@ -67,7 +71,7 @@ def judge(state: RaceState, posterior: Posterior, rankings: RankingTable) -> Ver
     # would keep an algorithm that has lost every run.
     pending = everywhere & ~eliminates
     settled &= ~(pending | pending.T)
-    return Verdict(probability, eliminates, evidence, held, settled)
+    return Verdict(probability, eliminates, evidence, held, settled, disputed)
 
 
 def dominance(relations: Relations, settings: RaceSettings) -> FloatArray:
@@ -87,6 +91,19 @@ def crossing(dominates: BoolArray, equivalent: BoolArray) -> BoolArray:
     better = dominates.any(axis=0)
     kinds = better.astype(int) + better.T + equivalent.any(axis=0)
     return kinds >= 2
+
+
+def p_any_wrong(posterior: Posterior, eliminations: Iterable[Elimination]) -> float:
+    """Probability that the rival of at least one eliminated algorithm is not the better one.
+
+    At all timepoints at once if the posterior is joint; otherwise at the least sure timepoint.
+    """
+    right = np.ones(posterior.log_ratings.shape[:2], dtype=bool)
+    places = {name: place for place, name in enumerate(posterior.algorithms)}
+    for out in eliminations:
+        rival, eliminated = (posterior.log_ratings[..., places[name]] for name in (out.by, out.algorithm))
+        right &= rival > eliminated
+    return float(1 - right.all(axis=1).mean() if posterior.joint else (1 - right.mean(axis=0)).max())
 
 
 def _guarded(

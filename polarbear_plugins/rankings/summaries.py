@@ -48,6 +48,19 @@ def win_shares(table: RankingTable) -> FloatArray:
     return shares
 
 
+def table_among(table: RankingTable, algorithms: Sequence[str]) -> RankingTable:
+    """Rankings of some of the algorithms of a table, as if the others had not taken part.
+
+    >>> table = RankingTable.from_values([[[1.0, 2.0, 3.0]]], algorithms=["a", "b", "c"], timepoints=[10])
+    >>> table_among(table, ["b", "c"]).ranks
+    array([[[1, 2]]], dtype=int16)
+    """
+    columns = [table.algorithms.index(name) for name in algorithms]
+    _, timepoints, repetitions, tolerance, values, instances, weights, groups, fixed = table.parts()
+    empty = RankingTable(algorithms, timepoints, repetitions=repetitions, tolerance=tolerance)
+    return empty.extended(values[:, :, columns], instances, weights, groups, fixed)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanCurves:
     """Means over instances at each timepoint.

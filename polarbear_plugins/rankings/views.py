@@ -1,16 +1,19 @@
-"""A ranking table as a data frame, and as a small table of a notebook."""
+"""A ranking table as a data frame, as runs, and as a small table of a notebook."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.display.frames import categories, long_frame
 from polarbear_plugins.display.html import html_table, text
 from polarbear_plugins.display.text import few_places
 from polarbear_plugins.names import natural_key
 from polarbear_plugins.rankings.ranks import UNRANKED_RANK
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,3 +55,26 @@ def html_of(table: RankingTable) -> str:
     if unranked.any():
         caption += "; unknown where an algorithm is unranked on some instance"
     return f"<p>{text(table)}</p>{html_table(columns, rows, caption)}"
+
+
+def trajectories_of(table: RankingTable) -> Iterator[Trajectory]:
+    """Yield the runs of a table as far as they are known: their best values at the timepoints."""
+    names, grid = table.instances, table.timepoints
+    groups = table.groups or (None,) * len(names)
+    values: FloatArray = table.values
+    for row, (instance, repetition) in enumerate(zip(table.instance_index, table.repetition_index, strict=True)):
+        for column, algorithm in enumerate(table.algorithms):
+            best = values[row, :, column]
+            watched = int(np.count_nonzero(~np.isnan(best)))
+            if watched:
+                yield Trajectory(
+                    algorithm=algorithm,
+                    instance=names[instance],
+                    seed=int(repetition),
+                    times=grid[:watched],
+                    best=best[:watched],
+                    horizon=float(grid[watched - 1]),
+                    incumbent=True,  # existing data may have been incumbents
+                    group=groups[instance],
+                    fixed_group=table.fixed_groups,
+                )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import numpy as np
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.display.frames import long_frame
 from polarbear_plugins.display.html import summary_table, text
-from polarbear_plugins.errors import InvalidInputError, short
+from polarbear_plugins.errors import InvalidInputError, ModelWarning, short
 from polarbear_plugins.names import as_name, distinct_names
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.selection.preferences import (
@@ -169,7 +170,19 @@ def select(
     ('a', 0.0)
     """
     [[choice]] = select_each(posterior, among, [preference], [risk])
+    warn_of_misfit(posterior, "select")
     return choice
+
+
+def warn_of_misfit(posterior: Posterior, who: str) -> None:
+    """Warn if a choice rests on ratings of a model that does not fit."""
+    if posterior.check is not None and not posterior.check.fits:
+        warnings.warn(
+            f"{who}: {posterior.check} Choose from the first places instead: select(result.robust_posterior(among), "
+            'among), or fit(table, likelihood="first-places").',
+            ModelWarning,
+            stacklevel=3,
+        )
 
 
 def select_each(

@@ -17,7 +17,7 @@ from polarbear_plugins.display.frames import categories
 from polarbear_plugins.display.html import html_table, text
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.posterior.posterior import Posterior
-from polarbear_plugins.selection.choice import as_candidates, ratings_among
+from polarbear_plugins.selection.choice import as_candidates, ratings_among, warn_of_misfit
 from polarbear_plugins.selection.preferences import Preference, PreferenceLike, Risk, as_preference, as_risk
 
 if TYPE_CHECKING:
@@ -201,6 +201,7 @@ def select_portfolio(
         pool = _search(pool_of, n, size, repeat=repeat)
     scores = {tuple(candidates[place] for place in members): score for members, score in pool.ranked().items()}
     values = pool.values(pool.winner())
+    warn_of_misfit(posterior, "select_portfolio")
     return PortfolioChoice(
         algorithms=next(iter(scores)),
         candidates=candidates,

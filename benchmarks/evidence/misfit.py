@@ -10,8 +10,9 @@ algorithm is out if it is significantly worse at every timepoint.
 
 Printed for each: true members that were eliminated, of all of them, where a member is an algorithm that no other beats
 in first places at every timepoint; the same by majorities; the share of races with at least one such error
-(family-wise); dominated algorithms found; cost against the posterior alone; relations that were settled wrongly, by
-more than epsilon; and the regret of `select` in the share of first places.
+(family-wise); dominated algorithms found; cost against the posterior alone, and instances until an elimination, where
+both rules eliminate; relations that were settled wrongly, by more than epsilon; and the regret of `select` in the share
+of first places.
 """
 
 import argparse
@@ -26,12 +27,13 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from polarbear_plugins import RaceSettings, RankingTable, select
+from polarbear_plugins import RaceSettings, compare, select
 from polarbear_plugins.errors import InferenceWarning, ModelWarning
 from polarbear_plugins.racing.posteriors import infer
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.rules import decide, plan
 from polarbear_plugins.racing.state import RaceState, start_race
+from polarbear_plugins.racing.verdicts import judge
 
 sys.path.append(str(Path(__file__).parents[1]))
 from measuring import parse_arguments, report_figure
@@ -47,13 +49,14 @@ RACES: dict[str, dict[str, Any]] = {
 RULES = (*RACES, "F-race", "Wilcoxon-Holm")
 
 
-def one_race(job: tuple[str, Kind, int, int, int]) -> dict[str, float]:
+def one_race(job: tuple[str, Kind, int, int, int]) -> dict[str, Any]:
     """Race once; counts of what was right and wrong."""
     rule, kind, seed, most, draws = job
     generator = Generator(kind, seed)
     truth = generator.truth()
     values = generator.sample(most, np.random.default_rng([seed, 7]))
-    found: dict[str, float] = {}
+    found: dict[str, Any] = {}
+    eliminated_at: dict[str, int] = {}
     if rule in RACES:
         settings = RaceSettings(seed=seed, draws=draws, **RACES[rule])
         with warnings.catch_warnings():
@@ -62,11 +65,14 @@ def one_race(job: tuple[str, Kind, int, int, int]) -> dict[str, float]:
             state, settled, wrong = run_race(values, settings, truth)
             found = {"settled": settled, "settled_wrong": wrong, "cost": state.cost, "regret": regret(state, truth)}
         kept = np.isin(NAMES, state.pareto_set)
+        drawn = {done.number: done.instances for done in state.rounds}
+        eliminated_at = {out.algorithm: drawn[out.round] for out in state.eliminations}
     else:
         kept, cost = f_race(values) if rule == "F-race" else wilcoxon_holm(values)
         found = {"cost": cost}
     lost, lost_majority = truth.members & ~kept, truth.majority_members & ~kept
     return found | {
+        "eliminated_at": eliminated_at,
         "true": int(truth.members.sum()),
         "wrong": int(lost.sum()),
         "true_majority": int(truth.majority_members.sum()),
@@ -93,22 +99,14 @@ def run_race(values: np.ndarray, settings: RaceSettings, truth: Truth) -> tuple[
         posterior = infer(observed, len(state.rounds) + 1)
         after = decide(observed, posterior)
         out = ~np.isin(NAMES, after.pareto_set)
-        newly = after.resolved & ~state.resolved & ~out[:, None] & ~out
-        ahead = newly & (posterior.log_ratings.mean(axis=0)[:, :, None] > posterior.log_ratings.mean(axis=0)[:, None])
+        # A disputed pair is settled without a claim about its order.
+        disputed = judge(observed, posterior, table).disputed
+        newly = after.resolved & ~state.resolved & ~out[:, None] & ~out & ~disputed
+        ahead = newly & (compare(posterior, settings.epsilon).p_better >= settings.alpha)
         settled += int(ahead.sum())
-        # Where the model and the counts disagree for sure, the pair is settled as disputed, and nothing is claimed.
-        disputed = ahead & (first_shares(table)[:, :, None] < first_shares(table)[:, None] - settings.epsilon)
-        disputed &= settings.guard == "counts"
-        behind = truth.first[:, :, None] < truth.first[:, None] - settings.epsilon
-        wrong += int((ahead & behind & ~disputed).sum())
+        wrong += int((ahead & (truth.first[:, :, None] < truth.first[:, None] - settings.epsilon)).sum())
         state = after
     return state, settled, wrong
-
-
-def first_shares(table: RankingTable) -> np.ndarray:
-    """Observed shares of first places."""
-    first = table.ranks == 1
-    return (first / np.maximum(first.sum(axis=2, keepdims=True), 1)).mean(axis=0)
 
 
 def regret(state: RaceState, truth: Truth) -> float:
@@ -169,6 +167,14 @@ def wilcoxon_holm(values: np.ndarray, level: float = 0.05) -> tuple[np.ndarray, 
     return kept, float(len(values) * ALGORITHMS * GRID[-1])
 
 
+def instances_ratio(moments: list[dict[str, int]], others: list[dict[str, int]]) -> float | None:
+    """Instances that eliminations took, relative to those of another rule, where both eliminated the algorithm."""
+    pairs = [
+        (mine[name], other[name]) for mine, other in zip(moments, others, strict=True) for name in mine.keys() & other
+    ]
+    return sum(mine for mine, _ in pairs) / sum(other for _, other in pairs) if pairs else None
+
+
 def main() -> None:
     """Race, print a line for each generator and rule, and write the figures down."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -181,30 +187,33 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--output", type=Path)
     options = parse_arguments(parser, {"races": 2, "instances": 24, "draws": 200})
-    print(
-        f"{'generator':13}{'rule':17}{'wrong':>6}{'of':>6}{'share':>8}{'family':>8}"
-        f"{'majority: wrong':>17}{'of':>6}{'family':>8}{'found':>7}{'cost':>7}{'settled wrong':>15}{'regret':>8}"
-    )
+    print(f"{'generator':13}{'rule':17}{'wrong':>6}{'of':>6}{'share':>8}{'family':>8}", end="")
+    print(f"{'majority: wrong':>17}{'of':>6}{'family':>8}{'found':>7}{'cost':>7}", end="")
+    print(f"{'instances':>11}{'settled wrong':>15}{'regret':>8}")
     rows = []
     seeds = range(options.first_seed, options.first_seed + options.races)
     for kind in options.kind or KINDS:
-        base = None
+        base: float = 0.0
+        first_moments: list[dict[str, int]] = []
         for rule in options.rule or RULES:
             jobs = [(rule, kind, seed, options.instances, options.draws) for seed in seeds]
             with ProcessPoolExecutor(options.workers) as pool:
                 races = list(pool.map(one_race, jobs, chunksize=4))
+            moments = [found.pop("eliminated_at") for found in races]
             total = {key: sum(found[key] for found in races) for key in races[0]}
-            base = base or total["cost"]
+            base, first_moments = base or total["cost"], first_moments or moments
             row = {"generator": kind, "rule": rule, "races": len(races), **total, "cost_ratio": total["cost"] / base}
+            row["instances_ratio"] = instances_ratio(moments, first_moments)
             rows.append(row)
             share = total["wrong"] / total["true"]
             settled = f"{total['settled_wrong'] / total['settled']:.2%}" if total.get("settled") else ""
+            longer = f"{row['instances_ratio']:.2f}" if row["instances_ratio"] else ""
             loss = f"{total['regret'] / len(races):.3f}" if "regret" in total else ""
             report_figure(
                 f"{kind:13}{rule:17}{total['wrong']:6d}{total['true']:6d}{share:8.2%}"
                 f"{total['family'] / len(races):8.2%}{total['wrong_majority']:17d}{total['true_majority']:6d}"
                 f"{total['family_majority'] / len(races):8.2%}{total['found'] / max(total['dominated'], 1):7.0%}"
-                f"{total['cost'] / base:7.2f}{settled:>15}{loss:>8}",
+                f"{total['cost'] / base:7.2f}{longer:>11}{settled:>15}{loss:>8}",
                 f"true members eliminated, {kind}, {rule}",
                 share,
                 "1 - alpha: 0.01",

@@ -2,10 +2,10 @@
 
 from polarbear_plugins.racing.analysis import analyze
 from polarbear_plugins.racing.asynchronous import AsynchronousRace, Standing
+from polarbear_plugins.racing.betting import SecondOpinion, second_opinion
 from polarbear_plugins.racing.forecast import Forecast
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.rules import decide, enter, observe, plan
-from polarbear_plugins.racing.second_opinion import SecondOpinion, second_opinion
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import Elimination, Failure, Order, Plan, RaceState, Round, start_race
 

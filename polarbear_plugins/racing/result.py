@@ -21,10 +21,10 @@ from polarbear_plugins.posterior.model_check import ModelCheck
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.posterior.relations import Relations, compare
 from polarbear_plugins.problems.protocols import Identity
+from polarbear_plugins.racing.betting import SecondOpinion, second_opinion
 from polarbear_plugins.racing.forecast import Forecast, forecast
 from polarbear_plugins.racing.posteriors import infer
 from polarbear_plugins.racing.result_tables import ResultTable, summary_of, table_of_result
-from polarbear_plugins.racing.second_opinion import SecondOpinion, second_opinion
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import (
     Elimination,

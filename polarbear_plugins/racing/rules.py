@@ -26,6 +26,7 @@ from polarbear_plugins.trajectories.trajectory import Trajectory, sample_stairca
 # A posterior that is not good enough decides nothing; after this many in a row more data will not help.
 _POOR_ROUNDS = 5
 _LEAST_GROWTH = 0.02
+_LARGEST_GROWTH = 0.25  # under the rule that is valid whenever one looks
 Count: TypeAlias = int | NDArray[np.int_] | FloatArray
 
 
@@ -207,7 +208,10 @@ def next_batch(
     """
     batch, newly_settled = np.asarray(batch), np.subtract(open_before, open_after)
     fewer = np.where(newly_settled > 0.2 * np.asarray(open_before), batch // 2, batch)
-    bounded = np.clip(np.where(newly_settled == 0, 2 * batch, fewer), settings.batch_min, settings.batch_max)
+    wanted = np.where(newly_settled == 0, 2 * batch, fewer)
+    if settings.rule == "anytime-valid":  # looking often does no harm, and looking late costs instances
+        wanted = np.minimum(wanted, np.multiply(_LARGEST_GROWTH, instances).astype(np.int_))
+    bounded = np.clip(wanted, settings.batch_min, settings.batch_max)
     return np.maximum(bounded, np.ceil(np.multiply(_LEAST_GROWTH, instances)).astype(np.int_))
 
 

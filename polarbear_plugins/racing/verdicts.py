@@ -10,8 +10,8 @@ import numpy as np
 from polarbear_plugins.arrays import BoolArray, FloatArray
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.posterior.relations import Relations, compare
+from polarbear_plugins.racing.betting import second_opinion
 from polarbear_plugins.racing.guard import support_of
-from polarbear_plugins.racing.second_opinion import second_opinion
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import Elimination, RaceState
 from polarbear_plugins.rankings.table import RankingTable

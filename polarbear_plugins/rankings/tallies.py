@@ -45,13 +45,21 @@ class Tallies:
         return self.wins + self.ties + self.losses
 
 
-def tally(table: RankingTable, algorithms: Sequence[int] | None = None, *, most: float | None = None) -> Tallies:
+def tally(
+    table: RankingTable,
+    algorithms: Sequence[int] | None = None,
+    *,
+    most: float | None = None,
+    instances: int | None = None,
+) -> Tallies:
     """Count comparisons between some algorithms of a table, given by their places; by default between all.
 
     Parameters
     ----------
     most
         No instance counts more than this, whatever its weight.
+    instances
+        Count only this many, the first of the table.
 
     Examples
     --------
@@ -64,21 +72,24 @@ def tally(table: RankingTable, algorithms: Sequence[int] | None = None, *, most:
     """
     places = np.arange(len(table.algorithms)) if algorithms is None else np.asarray(algorithms, dtype=np.intp)
     weights = table.weights if most is None else _capped_weights(table, most)
+    ranks, units = table.ranks, table.instance_index
+    if instances is not None:
+        rows = np.flatnonzero(units < instances)
+        weights, ranks, units = weights[rows], ranks[rows], units[rows]
     n, timepoints = places.size, table.timepoints.size
     wins, ties, first = (np.zeros((timepoints, n, n)) for _ in range(3))
     # A table of one row an instance needs no sums over repetitions, which take a sort.
     repeated = table.repetitions == "weight" and len(table) > len(table.instances)
-    units = table.instance_index if repeated else None
-    by_algorithm = np.ascontiguousarray(table.ranks[:, :, places].transpose(2, 0, 1))
+    by_algorithm = np.ascontiguousarray(ranks[:, :, places].transpose(2, 0, 1))
     for i in range(n):
         for j in range(i):
-            won, tied, lost = _count(by_algorithm[i], by_algorithm[j], weights, units)
+            won, tied, lost = _count(by_algorithm[i], by_algorithm[j], weights, units if repeated else None)
             wins[:, i, j], wins[:, j, i] = won, lost
             ties[:, i, j] = ties[:, j, i] = tied
-    rows = max(1, _CHUNK // max(1, timepoints * n))
-    for start in range(0, len(table), rows):
-        part = slice(start, start + rows)
-        leads, there = first_places(table.ranks[part][:, :, places])
+    size = max(1, _CHUNK // max(1, timepoints * n))
+    for start in range(0, len(ranks), size):
+        part = slice(start, start + size)
+        leads, there = first_places(ranks[part][:, :, places])
         first += (leads * weights[part, None, None]).transpose(1, 2, 0) @ there.transpose(1, 0, 2)
     first[:, np.arange(n), np.arange(n)] = 0.0
     return Tallies(wins, ties, first)

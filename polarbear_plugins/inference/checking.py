@@ -45,6 +45,11 @@ def check_model(posterior: Posterior, table: RankingTable, seed: int | None = No
     """
     if posterior.algorithms != table.algorithms or not np.array_equal(posterior.timepoints, table.timepoints):
         raise InvalidInputError("check_model: the posterior was not fitted to this table, which differs in its axes.")
+    if posterior.likelihood != "rankings" or (posterior.groups is not None and posterior.groups.scope == "new"):
+        raise InvalidInputError(
+            "check_model: the posterior must be about the rankings of the table, and this one is about "
+            f"{'first places' if posterior.likelihood != 'rankings' else 'a new group; see its own check'}."
+        )
     rng = np.random.default_rng(None if seed is None else as_whole_number(seed, "seed", at_least=0))
     ratings = np.exp(posterior.log_ratings)
     scale = _worth(table)

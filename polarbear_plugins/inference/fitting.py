@@ -85,7 +85,8 @@ def fit(
         table says that its groups are all there are, or they look no more different than chance would make them.
         ``"none"``: groups are ignored.
     check
-        Whether to check that the rankings look as the model says; the result is ``posterior.check``.
+        Whether to check that the rankings look as the model says; the result is ``posterior.check``.  First places
+        need no check.
     start
         An earlier posterior of nearly the same data, from which to start the search for the mode.
     time_scale
@@ -155,15 +156,14 @@ def fit(
         diagnostics=diagnostics,
         hyperparameters=dict(done.hyperparameters),
         likelihood=likelihood,
-        groups=effect,
         state=done.state,
     )
-    if check:  # of the instances there are, so before a new group comes in
+    if check and likelihood == "rankings":  # first places are multinomial: there is nothing to check
         posterior = with_check(posterior, table, seed)
-    if effect is None or effect.scope == "same":
-        return posterior
-    rng = np.random.default_rng(group_seed.spawn(1)[0])
-    return replace(posterior, log_ratings=_log_softmax(group_model.for_new_group(done.utilities, rng)))
+    if effect is not None and effect.scope == "new":  # after the check, which is about the groups there are
+        rng = np.random.default_rng(group_seed.spawn(1)[0])
+        posterior = replace(posterior, log_ratings=_log_softmax(group_model.for_new_group(done.utilities, rng)))
+    return replace(posterior, groups=effect)
 
 
 def with_check(posterior: Posterior, table: RankingTable, seed: int | None) -> Posterior:

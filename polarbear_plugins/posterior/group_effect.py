@@ -70,10 +70,7 @@ class GroupEffect:
     def __str__(self) -> str:
         low, high = float(self.inflation.min()), float(self.inflation.max())
         between = f"{low:.1f}" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f} to {high:.1f}"
-        found = (
-            f"{self.groups} groups (permutation test p = {self.p:.2g}; variance of their mean {between} times that of "
-            "independent instances)"
-        )
+        found = f"{self.groups} groups (permutation test p = {self.p:.2g}, variance inflation {between})"
         if self.scope == "new":
             return f"Certainty is about an instance of a new group, judged by {found}."
         return f"Certainty is about further instances of the same {found}."

@@ -68,8 +68,13 @@ class SecondOpinion:
         return self.certain(alpha)[None, :] & (self.log_e_values >= needed)
 
 
-def second_opinion(table: RankingTable) -> SecondOpinion:
+def second_opinion(table: RankingTable, by_group: bool = False) -> SecondOpinion:
     """Evidence in a table, without a model, that algorithms are dominated.
+
+    Parameters
+    ----------
+    by_group
+        A group of instances is one bet, on the share of its instances that are won: for what holds in new groups.
 
     Examples
     --------
@@ -79,7 +84,7 @@ def second_opinion(table: RankingTable) -> SecondOpinion:
     (np.float64(879.0), array([False,  True]))
     """
     # An instance of a larger weight is still one bet; a smaller weight makes it a smaller one.
-    counts, first = tally(table, most=1.0), tally(table, most=1.0, instances=_FIRST_INSTANCES)
+    counts, first = (tally(table, most=1.0, units=units, by_group=by_group) for units in (None, _FIRST_INSTANCES))
     later = Tallies(counts.wins - first.wins, counts.ties - first.ties, counts.first - first.first)
     of_pairs, before, after = (_smallest_over_time(part) for part in (counts, first, later))
     n = len(table.algorithms)

@@ -44,19 +44,24 @@ def support_of(counts: Tallies, epsilon: float, alpha: float) -> Support:
     """What the counts say, with ``epsilon`` and ``alpha`` as in the settings of a race."""
     from scipy.special import betainc
 
-    n = counts.first.shape[1]
     won = counts.wins + counts.ties / 2 + 1  # one of each beforehand
     lost = won.transpose(0, 2, 1)
-    mine, theirs = counts.first + 1, counts.first.transpose(0, 2, 1) + 1
-    others = np.maximum(counts.compared - counts.first - counts.first.transpose(0, 2, 1), 0.0) + n - 2
     majority = betainc(lost, won, 0.5)
-    behind = difference_at_most(epsilon, theirs, mine, others)
-    better = (majority >= _SUPPORT) & (behind >= _SUPPORT)
+    mine = counts.first + 1
+    theirs = mine.transpose(0, 2, 1)
+    others = np.maximum(counts.compared - counts.first - counts.first.transpose(0, 2, 1), 0.0) + mine.shape[1] - 2
+    more_often = betainc(theirs, mine, 0.5)
+    # That the difference is at most epsilon is more probable than that it is negative: most need no integral.
+    behind = np.array(more_often)
+    doubtful = more_often < _SUPPORT
+    behind[doubtful] = difference_at_most(epsilon, theirs[doubtful], mine[doubtful], others[doubtful])
     near = betainc(won, lost, 0.5 + epsilon) - betainc(won, lost, 0.5 - epsilon)
-    as_often = behind + behind.transpose(0, 2, 1) - 1
-    equivalent = (near >= 1 - _SUPPORT) & (as_often >= 1 - _SUPPORT)
-    worse = (majority <= 1 - alpha) | (betainc(theirs, mine, 0.5) <= 1 - alpha)
-    return Support(better, equivalent, worse)
+    refuted = (near < 1 - _SUPPORT) | (behind < 1 - _SUPPORT) | (behind.transpose(0, 2, 1) < 1 - _SUPPORT)
+    return Support(
+        better=(majority >= _SUPPORT) & (behind >= _SUPPORT),
+        equivalent=~refuted,
+        worse=(majority <= 1 - alpha) | (more_often <= 1 - alpha),
+    )
 
 
 def difference_at_most(bound: float, one: FloatArray, other: FloatArray, rest: FloatArray) -> FloatArray:

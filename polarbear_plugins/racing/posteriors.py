@@ -39,11 +39,11 @@ def checked(state: RaceState, posterior: Posterior | None) -> Posterior | None:
     ``None`` if there was no round yet.
     """
     number = len(state.rounds)
-    if not number:
-        return None
-    if posterior is None:
+    if not number or (posterior is not None and posterior.check is not None):
+        return posterior if number else None
+    if posterior is None or posterior.groups is not None:  # a check comes before what makes it about a new group
         return infer(state, number, check=True)
-    return posterior if posterior.check is not None else with_check(posterior, state.table, _seed(state, number))
+    return with_check(posterior, state.table, _seed(state, number))
 
 
 def _seed(state: RaceState, number: int) -> int:

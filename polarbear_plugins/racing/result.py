@@ -35,7 +35,7 @@ from polarbear_plugins.racing.state import (
     check_about,
     check_rounds,
 )
-from polarbear_plugins.racing.verdicts import p_any_wrong
+from polarbear_plugins.racing.verdicts import about_new_groups, p_any_wrong
 from polarbear_plugins.rankings.summaries import table_among
 from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.rankings.views import trajectories_of
@@ -115,7 +115,7 @@ class RaceResult:
 
     def second_opinion(self) -> SecondOpinion:
         """Which eliminations are also certain without the model, from direct wins alone."""
-        return second_opinion(self.state.table)
+        return second_opinion(self.state.table, about_new_groups(self.posterior))
 
     @property
     def p_any_wrong(self) -> float:

@@ -58,7 +58,7 @@ def judge(state: RaceState, posterior: Posterior, rankings: RankingTable) -> Ver
     everywhere: BoolArray = np.logical_and.reduce(dominates, axis=0)
     by_model = probability >= settings.alpha
     if settings.rule == "anytime-valid":
-        opinion = second_opinion(rankings)
+        opinion = second_opinion(rankings, about_new_groups(posterior))
         eliminates, evidence = opinion.dominates(settings.alpha), opinion.log_e_values
         held = np.zeros_like(eliminates)
     else:
@@ -72,6 +72,11 @@ def judge(state: RaceState, posterior: Posterior, rankings: RankingTable) -> Ver
     pending = everywhere & ~eliminates
     settled &= ~(pending | pending.T)
     return Verdict(probability, eliminates, evidence, held, settled, disputed)
+
+
+def about_new_groups(posterior: Posterior) -> bool:
+    """Whether the posterior is about a new group, of which those there are are a sample."""
+    return posterior.groups is not None and posterior.groups.scope == "new"
 
 
 def dominance(relations: Relations, settings: RaceSettings) -> FloatArray:

@@ -50,7 +50,8 @@ def tally(
     algorithms: Sequence[int] | None = None,
     *,
     most: float | None = None,
-    instances: int | None = None,
+    units: int | None = None,
+    by_group: bool = False,
 ) -> Tallies:
     """Count comparisons between some algorithms of a table, given by their places; by default between all.
 
@@ -58,8 +59,10 @@ def tally(
     ----------
     most
         No instance counts more than this, whatever its weight.
-    instances
-        Count only this many, the first of the table.
+    units
+        Count only this many instances, the first of the table.
+    by_group
+        Count groups instead of instances.
 
     Examples
     --------
@@ -71,19 +74,21 @@ def tally(
            [0., 0., 0.]]), np.float64(1.0), array([2., 1., 0.]))
     """
     places = np.arange(len(table.algorithms)) if algorithms is None else np.asarray(algorithms, dtype=np.intp)
-    weights = table.weights if most is None else _capped_weights(table, most)
-    ranks, units = table.ranks, table.instance_index
-    if instances is not None:
-        rows = np.flatnonzero(units < instances)
-        weights, ranks, units = weights[rows], ranks[rows], units[rows]
+    ranks, weights, unit_of = table.ranks, table.weights, _unit_of_row(table, by_group)
+    if most is not None:
+        total = np.bincount(unit_of, weights)
+        weights = weights * np.minimum(1.0, most / np.maximum(total, 1e-300))[unit_of]
+    if units is not None:
+        rows = np.flatnonzero(unit_of < units)
+        ranks, weights, unit_of = ranks[rows], weights[rows], unit_of[rows]
     n, timepoints = places.size, table.timepoints.size
     wins, ties, first = (np.zeros((timepoints, n, n)) for _ in range(3))
-    # A table of one row an instance needs no sums over repetitions, which take a sort.
-    repeated = table.repetitions == "weight" and len(table) > len(table.instances)
+    # Units of one row each need no sums over their rows, which take a sort.
+    repeated = np.unique(unit_of).size < unit_of.size
     by_algorithm = np.ascontiguousarray(ranks[:, :, places].transpose(2, 0, 1))
     for i in range(n):
         for j in range(i):
-            won, tied, lost = _count(by_algorithm[i], by_algorithm[j], weights, units if repeated else None)
+            won, tied, lost = _count(by_algorithm[i], by_algorithm[j], weights, unit_of if repeated else None)
             wins[:, i, j], wins[:, j, i] = won, lost
             ties[:, i, j] = ties[:, j, i] = tied
     size = max(1, _CHUNK // max(1, timepoints * n))
@@ -122,10 +127,9 @@ def first_places(ranks: RankArray) -> tuple[FloatArray, BoolArray]:
     return leads / np.maximum(leads.sum(axis=2, keepdims=True), 1), there
 
 
-def _capped_weights(table: RankingTable, most: float) -> FloatArray:
-    """Weights of the rows, such that those of an instance add up to at most ``most``."""
-    weights = table.weights
-    if table.repetitions == "independent":
-        return np.minimum(weights, most)
-    total = np.bincount(table.instance_index, weights, minlength=len(table.instances))
-    return weights * np.minimum(1.0, most / np.maximum(total, 1e-300))[table.instance_index]
+def _unit_of_row(table: RankingTable, by_group: bool) -> NDArray[np.intp]:
+    """What each row counts towards: an instance, a group, or itself."""
+    if by_group:
+        position = {name: place for place, name in enumerate(dict.fromkeys(table.groups))}
+        return np.array([position[name] for name in table.groups], dtype=np.intp)[table.instance_index]
+    return np.arange(len(table)) if table.repetitions == "independent" else table.instance_index

@@ -1,6 +1,7 @@
 """Races on data that do not follow the model: who is eliminated wrongly, and at what cost.
 
     python benchmarks/evidence/misfit.py --races 300 --output misfit.json
+    python benchmarks/evidence/misfit.py --alarms 400
 
 Five algorithms at six timepoints on up to 120 instances, by four generators (benchmarks/misfit_cases.py).  Rules: the
 posterior alone, the posterior with its guard (the default), the anytime-valid rule, F-race at every timepoint (Friedman
@@ -13,12 +14,15 @@ in first places at every timepoint; the same by majorities; the share of races w
 (family-wise); dominated algorithms found; cost against the posterior alone, and instances until an elimination, where
 both rules eliminate; relations that were settled wrongly, by more than epsilon; and the regret of `select` in the share
 of first places.
+
+With --alarms: how often the check of the model fires, on data of the model and of the four generators.
 """
 
 import argparse
 import json
 import sys
 import warnings
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +31,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from polarbear_plugins import RaceSettings, compare, select
+from polarbear_plugins import RaceSettings, RankingTable, compare, fit, select
 from polarbear_plugins.errors import InferenceWarning, ModelWarning
 from polarbear_plugins.racing.posteriors import infer
 from polarbear_plugins.racing.result import RaceResult
@@ -47,14 +51,20 @@ RACES: dict[str, dict[str, Any]] = {
     "anytime-valid": {"rule": "anytime-valid"},
 }
 RULES = (*RACES, "F-race", "Wilcoxon-Holm")
+ALARM_SIZES = (8, 20, 60, 120, 400)
 
 
-def one_race(job: tuple[str, Kind, int, int, int]) -> dict[str, Any]:
-    """Race once; counts of what was right and wrong."""
-    rule, kind, seed, most, draws = job
+def one_case(job: tuple[Sequence[str], Kind, int, int, int]) -> dict[str, dict[str, Any]]:
+    """Race once by each rule on the same data; counts of what was right and wrong."""
+    rules, kind, seed, most, draws = job
     generator = Generator(kind, seed)
     truth = generator.truth()
     values = generator.sample(most, np.random.default_rng([seed, 7]))
+    return {rule: one_race(rule, values, truth, seed, draws) for rule in rules}
+
+
+def one_race(rule: str, values: np.ndarray, truth: Truth, seed: int, draws: int) -> dict[str, Any]:
+    """Race once."""
     found: dict[str, Any] = {}
     eliminated_at: dict[str, int] = {}
     if rule in RACES:
@@ -167,6 +177,29 @@ def wilcoxon_holm(values: np.ndarray, level: float = 0.05) -> tuple[np.ndarray, 
     return kept, float(len(values) * ALGORITHMS * GRID[-1])
 
 
+def alarm(job: tuple[Kind, int, int, int]) -> bool:
+    """Whether the check of the model fires."""
+    kind, instances, seed, draws = job
+    values = Generator(kind, seed).sample(instances, np.random.default_rng([seed, instances]))
+    check = fit(RankingTable.from_values(values, algorithms=NAMES, timepoints=GRID), seed=seed, draws=draws).check
+    return check is not None and not check.fits
+
+
+def print_alarms(options: argparse.Namespace) -> None:
+    """Print the share of alarms for each generator and number of instances."""
+    for kind in ("plackett-luce", *KINDS):
+        for instances in ALARM_SIZES:
+            jobs = [(kind, instances, seed, options.draws) for seed in range(options.alarms)]
+            with ProcessPoolExecutor(options.workers) as pool:
+                share = float(np.mean(list(pool.map(alarm, jobs, chunksize=10))))
+            report_figure(
+                f"{kind:13}{instances:5d} instances: {share:7.2%} alarms of {options.alarms}",
+                f"alarms, {kind}, {instances} instances",
+                share,
+                "false alarms: at most 0.02" if kind == "plackett-luce" else "power",
+            )
+
+
 def instances_ratio(moments: list[dict[str, int]], others: list[dict[str, int]]) -> float | None:
     """Instances that eliminations took, relative to those of another rule, where both eliminated the algorithm."""
     pairs = [
@@ -184,21 +217,27 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--kind", choices=KINDS, action="append")
     parser.add_argument("--rule", choices=RULES, action="append")
+    parser.add_argument("--alarms", type=int, metavar="N", help="tables for each generator and size, instead of races")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--output", type=Path)
     options = parse_arguments(parser, {"races": 2, "instances": 24, "draws": 200})
+    if options.alarms:
+        print_alarms(options)
+        return
     print(f"{'generator':13}{'rule':17}{'wrong':>6}{'of':>6}{'share':>8}{'family':>8}", end="")
     print(f"{'majority: wrong':>17}{'of':>6}{'family':>8}{'found':>7}{'cost':>7}", end="")
     print(f"{'instances':>11}{'settled wrong':>15}{'regret':>8}")
     rows = []
     seeds = range(options.first_seed, options.first_seed + options.races)
+    rules = options.rule or RULES
     for kind in options.kind or KINDS:
         base: float = 0.0
         first_moments: list[dict[str, int]] = []
-        for rule in options.rule or RULES:
-            jobs = [(rule, kind, seed, options.instances, options.draws) for seed in seeds]
-            with ProcessPoolExecutor(options.workers) as pool:
-                races = list(pool.map(one_race, jobs, chunksize=4))
+        jobs = [(rules, kind, seed, options.instances, options.draws) for seed in seeds]
+        with ProcessPoolExecutor(options.workers) as pool:
+            cases = list(pool.map(one_case, jobs, chunksize=4))
+        for rule in rules:
+            races = [case[rule] for case in cases]
             moments = [found.pop("eliminated_at") for found in races]
             total = {key: sum(found[key] for found in races) for key in races[0]}
             base, first_moments = base or total["cost"], first_moments or moments

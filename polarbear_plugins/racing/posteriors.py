@@ -15,9 +15,11 @@ from polarbear_plugins.seeds import derived_seed
 def infer(state: RaceState, number: int, *, check: bool = False, likelihood: LikelihoodName = "rankings") -> Posterior:
     """Posterior in round ``number``; depends only on the data, the settings and the number.
 
-    Decisions have a guard of their own, so the model is checked only for a result.
+    Decisions have a guard of their own, so the model is checked only for a result, and groups that are all there are
+    are examined only then.
     """
     settings = state.settings
+    all_there = settings.groups == "same" or (settings.groups == "auto" and state.table.fixed_groups)
     return fit(
         state.table,
         settings.prior,
@@ -26,7 +28,7 @@ def infer(state: RaceState, number: int, *, check: bool = False, likelihood: Lik
         _seed(state, number),
         settings.dependence,
         likelihood=likelihood,
-        groups=settings.groups,
+        groups="none" if all_there and not check else settings.groups,
         check=check,
         engine_options=settings.engine_options,
         **settings.prior_options,
@@ -39,9 +41,11 @@ def checked(state: RaceState, posterior: Posterior | None) -> Posterior | None:
     ``None`` if there was no round yet.
     """
     number = len(state.rounds)
-    if not number or (posterior is not None and posterior.check is not None):
-        return posterior if number else None
-    if posterior is None or posterior.groups is not None:  # a check comes before what makes it about a new group
+    if not number:
+        return None
+    if posterior is not None and posterior.check is not None:
+        return posterior
+    if posterior is None or state.table.groups:  # groups are examined, and a check comes before a new group
         return infer(state, number, check=True)
     return with_check(posterior, state.table, _seed(state, number))
 

@@ -81,7 +81,7 @@ def _worth(table: RankingTable) -> float:
     total = np.maximum(weight.sum(axis=0), 1e-300)
     mean = sums.sum(axis=0) / total
     expected = (mean * (1 - mean) / total).sum()
-    actual = ((sums - weight * mean) ** 2 / total**2).sum()
+    actual = (((sums - weight * mean) / total) ** 2).sum()  # in this order, since the square of a tiny total is 0
     # With few instances, as many rankings as there are rows would be too many.
     most = len(table) / len(weight)
     return float(min(expected / max(actual, 1e-300), most)) if expected > 0 else 1.0

@@ -224,6 +224,7 @@ ROUND = Round(
     good=True,
     next_batch=16,
     newcomers=("d",),
+    held=(Elimination("b", "a", 0.993, 3),),
 )
 
 
@@ -243,6 +244,7 @@ def test_a_round_survives_json() -> None:
         ({"invented": 1}, "Round: the field 'invented' is unknown"),
         ({"eliminations": [{**asdict(ROUND.eliminations[0]), "algorithm": ""}]}, "algorithm"),
         ({"eliminations": [{**asdict(ROUND.eliminations[0]), "why": ""}]}, "Elimination: the field 'why' is unknown"),
+        ({"held": [{**asdict(ROUND.held[0]), "probability": "high"}]}, "probability"),
     ],
 )
 def test_a_round_that_no_race_writes_is_refused(change: dict[str, object], says: str) -> None:
@@ -257,7 +259,13 @@ def test_a_round_without_one_of_its_fields_is_refused() -> None:
         Round.from_json(data)
 
 
-@pytest.mark.parametrize("where", ["by", "rivals", "rival", "newcomers"])
+def test_a_round_of_an_earlier_version_held_nothing() -> None:
+    data = asdict(ROUND)
+    del data["held"]
+    assert Round.from_json(data) == replace(ROUND, held=())
+
+
+@pytest.mark.parametrize("where", ["by", "rivals", "rival", "newcomers", "held", "held by"])
 def test_rounds_of_other_algorithms_are_refused(where: str) -> None:
     check_rounds([ROUND], "abcd")
     strange = {
@@ -265,6 +273,8 @@ def test_rounds_of_other_algorithms_are_refused(where: str) -> None:
         "rivals": replace(ROUND, rivals={"stranger": ("b", 0.2)}),
         "rival": replace(ROUND, rivals={"a": ("stranger", 0.2)}),
         "newcomers": replace(ROUND, newcomers=("stranger",)),
+        "held": replace(ROUND, held=(Elimination("stranger", "a", 0.993, 3),)),
+        "held by": replace(ROUND, held=(Elimination("b", "stranger", 0.993, 3),)),
     }[where]
     with pytest.raises(ValueError, match="'stranger', which is none of the algorithms"):
         check_rounds([strange], "abcd")

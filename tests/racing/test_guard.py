@@ -76,7 +76,15 @@ def support(wins: int, losses: int, ties: int = 0, *, alpha: float = 0.99) -> tu
 @pytest.mark.parametrize(
     ("wins", "losses", "ties", "better"),
     # With one of each beforehand the probability of a majority is 1 - 2^-(wins + 1) without a loss.
-    [(3, 0, 0, False), (4, 0, 0, True), (6, 1, 0, True), (5, 1, 0, False), (4, 0, 4, False), (60, 40, 0, True)],
+    [
+        (3, 0, 0, False),
+        (4, 0, 0, True),
+        (6, 1, 0, True),
+        (5, 1, 0, False),
+        (4, 0, 4, False),
+        (7, 0, 6, True),
+        (60, 40, 0, True),
+    ],
 )
 def test_a_dominance_needs_a_majority_that_is_sure(wins: int, losses: int, ties: int, better: bool) -> None:
     assert support(wins, losses, ties)[0] is better
@@ -118,6 +126,12 @@ def test_first_places_do_not_make_up_for_a_majority() -> None:
     assert not found.equivalent[0, a, c]
     assert found.worse[0, c, a]
     assert not found.worse[0, a, c]
+
+
+def test_as_many_first_places_do_not_make_two_equivalent_of_which_one_always_wins() -> None:
+    found = support_of(tally(table_of(np.tile([1.0, 2.0, 0.0], (60, 1, 1)))), 0.05, 0.99)
+    assert not found.equivalent[0, 0, 1]
+    assert found.better[0, 0, 1]
 
 
 # In a race

@@ -13,7 +13,9 @@ from polarbear_plugins import RaceResult, RaceSettings, RankingTable, analyze, r
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.racing import forecast as forecast_module
 from polarbear_plugins.racing.forecast import forecast
-from polarbear_plugins.racing.posteriors import infer
+from polarbear_plugins.racing.posteriors import checked, infer
+from polarbear_plugins.racing.second_opinion import second_opinion
+from polarbear_plugins.racing.simulation import _Thresholds
 from polarbear_plugins.racing.state import Elimination, Failure, Round, check_rounds
 from polarbear_plugins.report.words import conclusion
 
@@ -186,6 +188,36 @@ def test_crossing_resolution_needs_fewer_instances_than_strict() -> None:
     assert strict is None or strict > crossing
 
 
+def test_eliminating_without_a_model_needs_more_instances_and_full_runs() -> None:
+    clear = wins_table([24, 24], 40)
+    model, direct = (
+        analyze(clear, replace(SETTINGS, rule=rule, epsilon=0.0)).forecast()  # type: ignore[arg-type]
+        for rule in ("posterior", "anytime-valid")
+    )
+    assert model.median is not None
+    assert direct.median is not None
+    assert 1.5 * model.median < direct.median < 10 * model.median
+    # One timepoint is settled already, and is run all the same.
+    half = replace(SETTINGS, epsilon=0.0, rule="anytime-valid")
+    found = analyze(wins_table([24, 2], 40), half).forecast()
+    ended = np.isfinite(found.instances) & (found.instances > 0)
+    assert ended.any()
+    assert found.costs[ended] == pytest.approx(2 * 2 * found.instances[ended])
+
+
+@pytest.mark.parametrize("algorithms", [2, 5])
+def test_the_forecast_of_the_rule_without_a_model_asks_for_what_its_e_values_need(algorithms: int) -> None:
+    # A pair is dominated by that many standard deviations when the e-value reaches the threshold of closed testing.
+    settings = replace(SETTINGS, rule="anytime-valid")
+    deviations = _Thresholds.of(settings, algorithms).quantile
+    assert deviations > _Thresholds.of(SETTINGS, algorithms).quantile
+    instances = 400
+    wins = round(instances / 2 + deviations * np.sqrt(instances) / 2)
+    evidence = second_opinion(wins_table([wins], instances)).log_e_values[0, 1]
+    assert evidence == pytest.approx(np.log(algorithms / 0.01), abs=1.5)
+    assert _Thresholds.of(settings, 9).quantile > _Thresholds.of(settings, 3).quantile
+
+
 def test_a_forecast_reads_as_a_sentence() -> None:
     assert "more instances (80 % interval" in str(analyze(wins_table([12], 20), SETTINGS).forecast())
 
@@ -325,3 +357,81 @@ def test_an_empty_table_has_the_columns_and_kinds_of_a_full_one(raced: RaceResul
 def test_another_table_is_refused(raced: RaceResult) -> None:
     with pytest.raises(InvalidInputError, match=r"to_pandas: expected .*open_pairs.*got 'draws'"):
         raced.to_pandas("draws")  # type: ignore[arg-type]
+
+
+# Where the model does not fit
+
+KINDS = np.tile([[1.0, 3.0, 2.0, 4.0], [3.0, 1.0, 2.0, 4.0]], (30, 1))[:, None, :]  # c is always second
+
+
+def test_an_analysis_says_whether_the_model_fits(tmp_path: Path) -> None:
+    wrong, right = analyze(table_of(KINDS), SETTINGS), analyze(wins_table([12], 20), SETTINGS)
+    assert wrong.check is not None
+    assert right.check is not None
+    assert (wrong.check.fits, right.check.fits) == (False, True)
+    assert wrong.check is wrong.posterior.check
+    loaded = RaceResult.load(wrong.save(tmp_path / "race.npz"))
+    assert loaded.check is not None
+    assert loaded.check.to_json() == wrong.check.to_json()
+
+
+def test_what_the_guard_held_survives_a_file(tmp_path: Path) -> None:
+    result = analyze(table_of(np.repeat(KINDS, 4, axis=0)), SETTINGS)
+    assert {one.algorithm for one in result.rounds[-1].held} == {"a", "b"}
+    loaded = RaceResult.load(result.save(tmp_path / "race.npz"))
+    assert loaded.rounds[-1].held == result.rounds[-1].held
+
+
+def test_a_race_checks_the_model_at_its_end_as_an_analysis_of_its_data_would(raced: RaceResult) -> None:
+    assert raced.check is not None
+    again = checked(raced.state, replace(raced.posterior, check=None))
+    assert again is not None
+    assert again.check is not None
+    assert again.check.to_json() == raced.check.to_json()
+    assert infer(raced.state, len(raced.rounds)).check is None  # not in each round
+    assert checked(raced.state, raced.posterior) is raced.posterior
+    inferred = checked(raced.state, None)
+    assert inferred is not None
+    assert np.array_equal(inferred.log_ratings, raced.posterior.log_ratings)
+    assert inferred.check is not None
+    assert inferred.check.to_json() == raced.check.to_json()
+    assert checked(replace(raced.state, rounds=()), None) is None
+
+
+def test_the_robust_posterior_is_that_of_first_places_where_the_model_does_not_fit() -> None:
+    result = analyze(table_of(KINDS), SETTINGS)
+    robust = result.robust_posterior()
+    assert robust.likelihood == "first-places"
+    assert robust.algorithms == result.algorithms
+    assert robust.check is not None
+    assert robust.check.fits
+    assert robust.ratings[:, 0].mean(axis=0) == pytest.approx([31 / 64, 31 / 64, 1 / 64, 1 / 64], abs=0.01)
+    assert np.array_equal(robust.log_ratings, result.robust_posterior().log_ratings)
+
+
+def test_the_robust_posterior_among_some_counts_first_places_among_them() -> None:
+    result = analyze(table_of(KINDS), SETTINGS)
+    among = result.robust_posterior(["b", "c"])
+    assert (among.algorithms, among.likelihood) == (("b", "c"), "first-places")
+    assert among.ratings[:, 0].mean(axis=0) == pytest.approx([0.5, 0.5], abs=0.01)
+    alone = result.robust_posterior(["c"])  # nothing to count
+    assert alone is result.posterior
+
+
+def test_the_robust_posterior_is_that_of_the_race_where_the_model_fits() -> None:
+    result = analyze(wins_table([12], 20), SETTINGS)
+    assert result.robust_posterior() is result.posterior
+    assert result.robust_posterior(["a", "b"]) is result.posterior
+    unchecked = replace(result, _posterior=replace(result.posterior, check=None))  # of an earlier version
+    assert unchecked.check is None
+    assert unchecked.robust_posterior() is unchecked.posterior
+    misfit = analyze(table_of(KINDS), SETTINGS)
+    older = replace(misfit, _posterior=replace(misfit.posterior, check=None))
+    assert older.robust_posterior() is older.posterior
+
+
+def test_the_robust_posterior_keeps_the_prior_of_the_race() -> None:
+    settings = replace(SETTINGS, prior="bspline", draws=200)
+    values = np.repeat(KINDS, 3, axis=1)
+    robust = analyze(table_of(values), settings).robust_posterior(["a", "c"])
+    assert (robust.prior, robust.joint, robust.likelihood) == ("bspline", True, "first-places")

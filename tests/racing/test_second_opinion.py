@@ -161,6 +161,13 @@ def test_only_rivals_with_evidence_of_their_own_are_named_and_each_certain_one_h
         assert any(expected) == certain[j]  # the mean is not above the largest
 
 
+def test_an_algorithm_is_no_rival_of_itself() -> None:
+    almost = math.log(99.5)
+    opinion = SecondOpinion(("a", "b"), np.array([[0.0, almost], [almost, 0.0]]))
+    assert not opinion.certain(0.99).any()
+    assert opinion.certain(0.98).all()
+
+
 def test_overwhelming_evidence_stays_finite() -> None:
     found = second_opinion(wins_table([5000], 5000))
     assert np.isfinite(found.log_e_values).all()

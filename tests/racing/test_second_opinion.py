@@ -218,7 +218,7 @@ def test_the_rule_eliminates_only_who_is_certain_and_keeps_the_pair_open_until_t
 def test_the_rule_needs_no_posterior_to_eliminate_and_one_to_settle() -> None:
     poor = posterior_of_logs([[[0.0, 0.0]] * 3] * 100, joint=False, good=False)
     assert decide(observed(state_of(2, 3), clear(12, 3)), poor).pareto_set == ("a",)
-    out = decide(observed(state_of(2, 3), clear(8, 3)), poor)
+    out = decide(observed(state_of(2, 3, guard="none"), clear(8, 3)), poor)
     assert not out.resolved[:, 0, 1].any()
     assert not out.rounds[-1].good
 

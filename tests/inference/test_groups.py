@@ -76,8 +76,9 @@ def test_further_instances_of_the_same_groups_have_the_same_ratings_and_a_word_a
 
 
 def test_an_unknown_scope_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="groups: expected"):
-        infer(grouped(1, 1.0), "old")  # type: ignore[arg-type]
+    for table in (grouped(1, 1.0), table_of(grouped(1, 1.0).values)):
+        with pytest.raises(InvalidInputError, match="groups: expected"):
+            infer(table, "old")  # type: ignore[arg-type]
 
 
 # What they are taken for

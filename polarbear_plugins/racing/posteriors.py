@@ -41,9 +41,12 @@ def checked(state: RaceState, posterior: Posterior | None) -> Posterior | None:
     number = len(state.rounds)
     if not number:
         return None
-    if posterior is None:
+    if posterior is not None and posterior.check is not None:
+        return posterior
+    # The check is of the instances there are, and a posterior about a new group has no ratings of theirs any more.
+    if posterior is None or (posterior.groups is not None and posterior.groups.scope == "new"):
         return infer(state, number, check=True)
-    return posterior if posterior.check is not None else with_check(posterior, state.table, _seed(state, number))
+    return with_check(posterior, state.table, _seed(state, number))
 
 
 def _seed(state: RaceState, number: int) -> int:

@@ -398,6 +398,21 @@ def test_a_race_checks_the_model_at_its_end_as_an_analysis_of_its_data_would(rac
     assert checked(replace(raced.state, rounds=()), None) is None
 
 
+def test_the_check_is_of_the_instances_there_are_also_if_the_posterior_is_about_a_new_group() -> None:
+    rng = np.random.default_rng(1)
+    own = 2 * rng.standard_normal((8, 1, 3))
+    values = np.repeat(own, 6, axis=0) - rng.gumbel(size=(48, 1, 3))
+    state = analyze(table_of(values, groups=[f"g{row // 6}" for row in range(48)]), SETTINGS).state
+    at_once, later = infer(state, 1, check=True), checked(state, infer(state, 1))
+    assert later is not None
+    assert later.groups is not None
+    assert later.groups.scope == "new"
+    assert later.check is not None
+    assert at_once.check is not None
+    assert later.check.to_json() == at_once.check.to_json()
+    assert np.array_equal(later.log_ratings, at_once.log_ratings)
+
+
 def test_the_robust_posterior_is_that_of_first_places_where_the_model_does_not_fit() -> None:
     result = analyze(table_of(KINDS), SETTINGS)
     robust = result.robust_posterior()
@@ -435,3 +450,16 @@ def test_the_robust_posterior_keeps_the_prior_of_the_race() -> None:
     values = np.repeat(KINDS, 3, axis=1)
     robust = analyze(table_of(values), settings).robust_posterior(["a", "c"])
     assert (robust.prior, robust.joint, robust.likelihood) == ("bspline", True, "first-places")
+
+
+def test_the_robust_posterior_among_some_needs_no_run_of_theirs_on_each_instance() -> None:
+    values = np.repeat(KINDS, 2, axis=0)
+    values[::5, :, 1:3] = np.nan  # neither of the two
+    values[1::5, :, 1] = np.nan
+    result = analyze(table_of(values), SETTINGS)
+    assert result.check is not None
+    assert not result.check.fits
+    among = result.robust_posterior(["b", "c"])
+    wins, losses = (int((values[:, 0, i] < values[:, 0, j]).sum()) for i, j in ((1, 2), (2, 1)))
+    assert wins + losses == 72
+    assert among.ratings[:, 0, 0].mean() == pytest.approx((wins + 1) / 74, abs=0.01)

@@ -152,6 +152,13 @@ def test_runs_that_repeat_an_instance_are_no_further_evidence_against_the_model(
     assert not check_of(values, instances=names, repetitions="independent").fits
 
 
+def test_runs_that_differ_as_much_as_instances_are_further_evidence_against_the_model() -> None:
+    # Eight runs on each of seven instances, of both kinds: as good as 56 instances.
+    names = [f"i{row // 8}" for row in range(56)]
+    assert not check_of(KINDS[:56], instances=names).fits
+    assert check_of(np.concatenate([KINDS[:6], KINDS[:1]])).fits
+
+
 def test_the_overall_p_corrects_for_timepoints_and_for_looking_twice() -> None:
     values = np.random.default_rng(3).random((120, 5, 3))
     values[:, 2] = np.tile([[0.0, 1.0, 2.0], [2.0, 0.0, 1.0], [1.0, 2.0, 0.0]], (40, 1))  # a circle

@@ -86,7 +86,7 @@ def _worth(table: RankingTable) -> float:
     total = np.maximum(weight.sum(axis=0), 1e-300)
     mean = sums.sum(axis=0) / total
     expected = (mean * (1 - mean) / total).sum()
-    actual = ((sums - weight * mean) ** 2 / total**2).sum()
+    actual = (((sums - weight * mean) / total) ** 2).sum()  # in this order, since the square of a tiny total is 0
     # With few instances, as many rankings as there are rows would be too many.
     most = len(table) / len(weight)
     return float(min(expected / max(actual, 1e-300), most)) if expected > 0 else 1.0
@@ -128,6 +128,8 @@ def _check_first_places(
         most_simulated = np.maximum(most_simulated, (distance_simulated - centre) / spread)
         np.divide(counted, took_part, out=observed[t], where=took_part > 0)
         np.divide(expected.mean(axis=0), took_part, out=modelled[t], where=took_part > 0)
+    # The two sums of a share may differ in their last digit.
+    observed, modelled = np.minimum(observed, 1.0), np.minimum(modelled, 1.0)
     return p, _share_at_least(most_simulated, most), observed, modelled
 
 

@@ -109,6 +109,7 @@ def fit(
     engine_name, run = find_engine(engine)
     as_choice(dependence, ("auto", "none"), "dependence")
     as_choice(likelihood, LikelihoodName, "likelihood")
+    as_choice(groups, Groups, "groups")
     temporal = isinstance(chosen, TemporalPrior)
     count = statistics_of if likelihood == "rankings" else first_place_statistics
     task = Task(
@@ -121,7 +122,7 @@ def fit(
     )
     ranks = ranks_used(table, likelihood)
     group_model: Any = None
-    if table.groups and as_choice(groups, Groups, "groups") != "none":
+    if table.groups and groups != "none":
         group_seed = np.random.SeedSequence(None if seed is None else derived_seed(seed, "groups"))
         model_groups = _import("polarbear_plugins.inference.groups:model_groups")
         group_model = model_groups(table, ranks, task.statistics, groups, group_seed)

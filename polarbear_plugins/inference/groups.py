@@ -36,6 +36,7 @@ _SPREADS = np.array([0.05, 0.15, 0.3, 0.5, 0.75, 1.0, 1.4, 2.0, 3.0])
 _PRIOR_SCALE = 2.0  # of the half-normal prior of the spread
 _STEPS = 4
 _LONGEST_STEP = 3.0
+_CENTRE_PRECISION = 1e-6  # beforehand: next to nothing is known, but where nothing was compared it is not nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,6 +175,7 @@ def _spread(
         values -= ((own - middle) ** 2).sum(axis=2) / (2 * spread**2) + (n - 1) * np.log(spread)
         values -= np.linalg.slogdet(curvature)[1] / 2
         about_centre = (precision - np.linalg.inv(curvature) / spread**4).sum(axis=0)
+        about_centre += _CENTRE_PRECISION * np.eye(n - 1)
         evidence.append(values.sum(axis=0) - np.linalg.slogdet(about_centre)[1] / 2 - (spread / _PRIOR_SCALE) ** 2 / 2)
         shifts.append(middle @ basis.T - centre[places])
     logs = np.array(evidence) + np.log(np.gradient(_SPREADS))[:, None]

@@ -58,6 +58,8 @@ class GroupEffect:
         arrays = {name: as_array(data[name], name) for name in ("inflation", "spread")}
         if any(array.shape != (timepoints,) for array in arrays.values()):
             raise ValueError(f"groups: expected a number for each of {timepoints} timepoints")
+        if not ((arrays["inflation"] >= 1) & (arrays["spread"] >= 0)).all():
+            raise ValueError("groups: expected an inflation of at least 1 and a spread that is not negative")
         return cls(
             scope=as_choice(data["scope"], Scope, "scope"),
             groups=as_whole_number(data["groups"], "groups", at_least=2),

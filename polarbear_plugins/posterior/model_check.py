@@ -115,6 +115,10 @@ class ModelCheck:
         for name, expected in wanted.items():
             if arrays[name].shape != expected:
                 raise ValueError(f"{name}: expected the shape {expected}, got {arrays[name].shape}")
+            known = arrays[name] if name.startswith("p_") else arrays[name][~np.isnan(arrays[name])]
+            if not ((known >= 0) & (known <= 1)).all():
+                raise ValueError(f"{name}: expected numbers from 0 to 1")
+        gaps = [_gap(data[name], algorithms) for name in ("first_gap", "pair_gap")]
         return cls(
             algorithms=algorithms,
             timepoints=timepoints,
@@ -123,8 +127,8 @@ class ModelCheck:
             p_pairs=arrays["p_pairs"],
             observed=arrays["observed"],
             modelled=arrays["modelled"],
-            first_gap=_gap(data["first_gap"]),
-            pair_gap=_gap(data["pair_gap"]),
+            first_gap=gaps[0],
+            pair_gap=gaps[1],
         )
 
     def __str__(self) -> str:
@@ -138,13 +142,15 @@ class ModelCheck:
         return f"ModelCheck({'fits' if self.fits else 'DOES NOT FIT'}, p = {self.p:.2g})"
 
 
-def _gap(data: Mapping[str, Any] | None) -> Gap | None:
+def _gap(data: Mapping[str, Any] | None, algorithms: tuple[str, ...]) -> Gap | None:
     if data is None:
         return None
-    if set(data) != {field.name for field in fields(Gap)} or not isinstance(data["other"], str | None):
+    if set(data) != {field.name for field in fields(Gap)}:
         raise ValueError(f"expected a gap, got the fields {sorted(data)}")
+    if data["algorithm"] not in algorithms or data["other"] not in (None, *algorithms):
+        raise ValueError("a gap names something that is none of the algorithms")
     shares = (as_number(data[name], name, at_least=0, at_most=1) for name in ("observed", "modelled"))
-    return Gap(as_number(data["timepoint"], "timepoint"), str(data["algorithm"]), data["other"], *shares)
+    return Gap(as_number(data["timepoint"], "timepoint"), data["algorithm"], data["other"], *shares)
 
 
 def _with_nulls(value: Any) -> Any:

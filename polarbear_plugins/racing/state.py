@@ -245,6 +245,7 @@ def check_rounds(rounds: Sequence[Round], algorithms: Sequence[str]) -> None:
     named = set(eliminated)
     for finished in rounds:
         named |= {elimination.by for elimination in finished.eliminations}
+        named |= {name for one in finished.held for name in (one.algorithm, one.by)}
         named |= {*finished.rivals, *(rival for rival, _ in finished.rivals.values()), *finished.newcomers}
     strangers = sorted(named - set(algorithms))
     if strangers:

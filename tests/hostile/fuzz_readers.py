@@ -548,7 +548,8 @@ def _options() -> dict[str, tuple[Callable[[str], object], tuple[str, ...]]]:
     def settings(text: str) -> object:
         choices: dict[str, Any] = {"alpha": 0.9, "epsilon": 0.1, "engine": "native", "draws": 100, "seed": 1}
         prior, *rest = text.split(" ")
-        modes = {"elimination": "pointwise", "resolution": "strict"}
+        modes = {"elimination": "pointwise", "resolution": "strict", "rule": "posterior"}
+        modes |= {"guard": "counts", "groups": "auto"}
         made = settings_from(**choices, **modes, prior=prior, prior_options=rest)
         check_inference(made)
         return made.to_json()

@@ -411,6 +411,9 @@ def test_an_option_that_is_nested_without_end_is_text() -> None:
         prior="gp",
         elimination="pointwise",
         resolution="strict",
+        rule="posterior",
+        guard="counts",
+        groups="auto",
         prior_options=[f"kernel={text}"],
     )
     assert made.prior_options["kernel"] == text

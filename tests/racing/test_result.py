@@ -13,7 +13,9 @@ from polarbear_plugins import RaceResult, RaceSettings, RankingTable, analyze, r
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.racing import forecast as forecast_module
 from polarbear_plugins.racing.forecast import forecast
-from polarbear_plugins.racing.posteriors import infer
+from polarbear_plugins.racing.posteriors import checked, infer
+from polarbear_plugins.racing.betting import second_opinion
+from polarbear_plugins.racing.simulation import _Thresholds
 from polarbear_plugins.racing.state import Elimination, Failure, Round, check_rounds
 from polarbear_plugins.report.words import conclusion
 
@@ -186,6 +188,36 @@ def test_crossing_resolution_needs_fewer_instances_than_strict() -> None:
     assert strict is None or strict > crossing
 
 
+def test_eliminating_without_a_model_needs_more_instances_and_full_runs() -> None:
+    clear = wins_table([24, 24], 40)
+    model, direct = (
+        analyze(clear, replace(SETTINGS, rule=rule, epsilon=0.0)).forecast()  # type: ignore[arg-type]
+        for rule in ("posterior", "anytime-valid")
+    )
+    assert model.median is not None
+    assert direct.median is not None
+    assert 1.5 * model.median < direct.median < 10 * model.median
+    # One timepoint is settled already, and is run all the same.
+    half = replace(SETTINGS, epsilon=0.0, rule="anytime-valid")
+    found = analyze(wins_table([24, 2], 40), half).forecast()
+    ended = np.isfinite(found.instances) & (found.instances > 0)
+    assert ended.any()
+    assert found.costs[ended] == pytest.approx(2 * 2 * found.instances[ended])
+
+
+@pytest.mark.parametrize("algorithms", [2, 5])
+def test_the_forecast_of_the_rule_without_a_model_asks_for_what_its_e_values_need(algorithms: int) -> None:
+    # A pair is dominated by that many standard deviations when the e-value reaches the threshold of closed testing.
+    settings = replace(SETTINGS, rule="anytime-valid")
+    deviations = _Thresholds.of(settings, algorithms).quantile
+    assert deviations > _Thresholds.of(SETTINGS, algorithms).quantile
+    instances = 400
+    wins = round(instances / 2 + deviations * np.sqrt(instances) / 2)
+    evidence = second_opinion(wins_table([wins], instances)).log_e_values[0, 1]
+    assert evidence == pytest.approx(np.log(algorithms / 0.01), abs=1.5)
+    assert _Thresholds.of(settings, 9).quantile > _Thresholds.of(settings, 3).quantile
+
+
 def test_a_forecast_reads_as_a_sentence() -> None:
     assert "more instances (80 % interval" in str(analyze(wins_table([12], 20), SETTINGS).forecast())
 
@@ -224,6 +256,7 @@ ROUND = Round(
     good=True,
     next_batch=16,
     newcomers=("d",),
+    held=(Elimination("b", "a", 0.993, 3),),
 )
 
 
@@ -243,6 +276,7 @@ def test_a_round_survives_json() -> None:
         ({"invented": 1}, "Round: the field 'invented' is unknown"),
         ({"eliminations": [{**asdict(ROUND.eliminations[0]), "algorithm": ""}]}, "algorithm"),
         ({"eliminations": [{**asdict(ROUND.eliminations[0]), "why": ""}]}, "Elimination: the field 'why' is unknown"),
+        ({"held": [{**asdict(ROUND.held[0]), "probability": "high"}]}, "probability"),
     ],
 )
 def test_a_round_that_no_race_writes_is_refused(change: dict[str, object], says: str) -> None:
@@ -257,7 +291,13 @@ def test_a_round_without_one_of_its_fields_is_refused() -> None:
         Round.from_json(data)
 
 
-@pytest.mark.parametrize("where", ["by", "rivals", "rival", "newcomers"])
+def test_a_round_of_an_earlier_version_held_nothing() -> None:
+    data = asdict(ROUND)
+    del data["held"]
+    assert Round.from_json(data) == replace(ROUND, held=())
+
+
+@pytest.mark.parametrize("where", ["by", "rivals", "rival", "newcomers", "held", "held by"])
 def test_rounds_of_other_algorithms_are_refused(where: str) -> None:
     check_rounds([ROUND], "abcd")
     strange = {
@@ -265,6 +305,8 @@ def test_rounds_of_other_algorithms_are_refused(where: str) -> None:
         "rivals": replace(ROUND, rivals={"stranger": ("b", 0.2)}),
         "rival": replace(ROUND, rivals={"a": ("stranger", 0.2)}),
         "newcomers": replace(ROUND, newcomers=("stranger",)),
+        "held": replace(ROUND, held=(Elimination("stranger", "a", 0.993, 3),)),
+        "held by": replace(ROUND, held=(Elimination("b", "stranger", 0.993, 3),)),
     }[where]
     with pytest.raises(ValueError, match="'stranger', which is none of the algorithms"):
         check_rounds([strange], "abcd")
@@ -315,3 +357,109 @@ def test_an_empty_table_has_the_columns_and_kinds_of_a_full_one(raced: RaceResul
 def test_another_table_is_refused(raced: RaceResult) -> None:
     with pytest.raises(InvalidInputError, match=r"to_pandas: expected .*open_pairs.*got 'draws'"):
         raced.to_pandas("draws")  # type: ignore[arg-type]
+
+
+# Where the model does not fit
+
+KINDS = np.tile([[1.0, 3.0, 2.0, 4.0], [3.0, 1.0, 2.0, 4.0]], (30, 1))[:, None, :]  # c is always second
+
+
+def test_an_analysis_says_whether_the_model_fits(tmp_path: Path) -> None:
+    wrong, right = analyze(table_of(KINDS), SETTINGS), analyze(wins_table([12], 20), SETTINGS)
+    assert wrong.check is not None
+    assert right.check is not None
+    assert (wrong.check.fits, right.check.fits) == (False, True)
+    assert wrong.check is wrong.posterior.check
+    loaded = RaceResult.load(wrong.save(tmp_path / "race.npz"))
+    assert loaded.check is not None
+    assert loaded.check.to_json() == wrong.check.to_json()
+
+
+def test_what_the_guard_held_survives_a_file(tmp_path: Path) -> None:
+    result = analyze(table_of(np.repeat(KINDS, 4, axis=0)), SETTINGS)
+    assert {one.algorithm for one in result.rounds[-1].held} == {"a", "b"}
+    loaded = RaceResult.load(result.save(tmp_path / "race.npz"))
+    assert loaded.rounds[-1].held == result.rounds[-1].held
+
+
+def test_a_race_checks_the_model_at_its_end_as_an_analysis_of_its_data_would(raced: RaceResult) -> None:
+    assert raced.check is not None
+    again = checked(raced.state, replace(raced.posterior, check=None))
+    assert again is not None
+    assert again.check is not None
+    assert again.check.to_json() == raced.check.to_json()
+    assert infer(raced.state, len(raced.rounds)).check is None  # not in each round
+    assert checked(raced.state, raced.posterior) is raced.posterior
+    inferred = checked(raced.state, None)
+    assert inferred is not None
+    assert np.array_equal(inferred.log_ratings, raced.posterior.log_ratings)
+    assert inferred.check is not None
+    assert inferred.check.to_json() == raced.check.to_json()
+    assert checked(replace(raced.state, rounds=()), None) is None
+
+
+def test_the_check_is_of_the_instances_there_are_also_if_the_posterior_is_about_a_new_group() -> None:
+    rng = np.random.default_rng(1)
+    own = 2 * rng.standard_normal((8, 1, 3))
+    values = np.repeat(own, 6, axis=0) - rng.gumbel(size=(48, 1, 3))
+    state = analyze(table_of(values, groups=[f"g{row // 6}" for row in range(48)]), SETTINGS).state
+    at_once, later = infer(state, 1, check=True), checked(state, infer(state, 1))
+    assert later is not None
+    assert later.groups is not None
+    assert later.groups.scope == "new"
+    assert later.check is not None
+    assert at_once.check is not None
+    assert later.check.to_json() == at_once.check.to_json()
+    assert np.array_equal(later.log_ratings, at_once.log_ratings)
+
+
+def test_the_robust_posterior_is_that_of_first_places_where_the_model_does_not_fit() -> None:
+    result = analyze(table_of(KINDS), SETTINGS)
+    robust = result.robust_posterior()
+    assert robust.likelihood == "first-places"
+    assert robust.algorithms == result.algorithms
+    assert robust.check is not None
+    assert robust.check.fits
+    assert robust.ratings[:, 0].mean(axis=0) == pytest.approx([31 / 64, 31 / 64, 1 / 64, 1 / 64], abs=0.01)
+    assert np.array_equal(robust.log_ratings, result.robust_posterior().log_ratings)
+
+
+def test_the_robust_posterior_among_some_counts_first_places_among_them() -> None:
+    result = analyze(table_of(KINDS), SETTINGS)
+    among = result.robust_posterior(["b", "c"])
+    assert (among.algorithms, among.likelihood) == (("b", "c"), "first-places")
+    assert among.ratings[:, 0].mean(axis=0) == pytest.approx([0.5, 0.5], abs=0.01)
+    alone = result.robust_posterior(["c"])  # nothing to count
+    assert alone is result.posterior
+
+
+def test_the_robust_posterior_is_that_of_the_race_where_the_model_fits() -> None:
+    result = analyze(wins_table([12], 20), SETTINGS)
+    assert result.robust_posterior() is result.posterior
+    assert result.robust_posterior(["a", "b"]) is result.posterior
+    unchecked = replace(result, _posterior=replace(result.posterior, check=None))  # of an earlier version
+    assert unchecked.check is None
+    assert unchecked.robust_posterior() is unchecked.posterior
+    misfit = analyze(table_of(KINDS), SETTINGS)
+    older = replace(misfit, _posterior=replace(misfit.posterior, check=None))
+    assert older.robust_posterior() is older.posterior
+
+
+def test_the_robust_posterior_keeps_the_prior_of_the_race() -> None:
+    settings = replace(SETTINGS, prior="bspline", draws=200)
+    values = np.repeat(KINDS, 3, axis=1)
+    robust = analyze(table_of(values), settings).robust_posterior(["a", "c"])
+    assert (robust.prior, robust.joint, robust.likelihood) == ("bspline", True, "first-places")
+
+
+def test_the_robust_posterior_among_some_needs_no_run_of_theirs_on_each_instance() -> None:
+    values = np.repeat(KINDS, 2, axis=0)
+    values[::5, :, 1:3] = np.nan  # neither of the two
+    values[1::5, :, 1] = np.nan
+    result = analyze(table_of(values), SETTINGS)
+    assert result.check is not None
+    assert not result.check.fits
+    among = result.robust_posterior(["b", "c"])
+    wins, losses = (int((values[:, 0, i] < values[:, 0, j]).sum()) for i, j in ((1, 2), (2, 1)))
+    assert wins + losses == 72
+    assert among.ratings[:, 0, 0].mean() == pytest.approx((wins + 1) / 74, abs=0.01)

@@ -85,13 +85,18 @@ def second_opinion(table: RankingTable, by_group: bool = False) -> SecondOpinion
     """
     # An instance of a larger weight is still one bet; a smaller weight makes it a smaller one.
     counts, first = (tally(table, most=1.0, units=units, by_group=by_group) for units in (None, _FIRST_INSTANCES))
+    return opinion_from(table.algorithms, counts, first)
+
+
+def opinion_from(algorithms: tuple[str, ...], counts: Tallies, first: Tallies) -> SecondOpinion:
+    """Evidence in counts of all instances, of which ``first`` are those of the first ones."""
     later = Tallies(counts.wins - first.wins, counts.ties - first.ties, counts.first - first.first)
     of_pairs, before, after = (_smallest_over_time(part) for part in (counts, first, later))
-    n = len(table.algorithms)
+    n = len(algorithms)
     ahead = np.where(np.eye(n, dtype=bool), -np.inf, before).argmax(axis=0)
     on_all = np.exp(np.minimum(of_pairs, _LARGEST_LOG)).sum(axis=0, where=~np.eye(n, dtype=bool)) / (n - 1)
     on_one = np.exp(np.minimum(after[ahead, np.arange(n)], _LARGEST_LOG))
-    return SecondOpinion(table.algorithms, of_pairs, (on_all + on_one) / 2)
+    return SecondOpinion(algorithms, of_pairs, (on_all + on_one) / 2)
 
 
 def _smallest_over_time(counts: Tallies) -> FloatArray:

@@ -25,19 +25,18 @@ import misfit_cases
 KINDS = np.tile([[1.0, 3.0, 2.0], [3.0, 1.0, 2.0]], (30, 1))[:, None, :]  # c is always second
 
 
-@pytest.mark.parametrize("likelihood", ["rankings", "first-places"])
-def test_timepoints_and_algorithms_without_comparisons_are_left_out(likelihood: str) -> None:
+def test_timepoints_and_algorithms_without_comparisons_are_left_out() -> None:
     values = np.concatenate([KINDS, np.full((60, 1, 3), np.nan), KINDS], axis=1)
     values[:, 1, 0] = 1.0  # alone
     with_absent = np.concatenate([values, np.full((60, 3, 1), np.nan)], axis=2)
-    check = fit(table_of(with_absent), seed=1, likelihood=likelihood).check  # type: ignore[arg-type]
+    check = fit(table_of(with_absent), seed=1).check
     assert check is not None
     assert (check.p_first[1], check.p_pairs[1]) == (1.0, 1.0)
     assert np.isnan(check.observed[1]).all()
     assert np.isnan(check.modelled[1]).all()
     assert check.observed[[0, 2], :3].tolist() == [[0.5, 0.5, 0.0]] * 2
     assert np.isnan(check.observed[:, 3]).all()
-    assert check.fits == (likelihood == "first-places")
+    assert not check.fits
 
 
 def check_of(values: np.ndarray, seed: int = 1, draws: int = 1000, **more: Any) -> ModelCheck:
@@ -79,13 +78,14 @@ def test_a_circle_is_found_in_pairs_though_first_places_fit() -> None:
     assert check.telling_gap is gap
 
 
-def test_first_places_alone_do_not_promise_anything_about_pairs() -> None:
-    values = np.tile([[0.0, 1.0, 2.0], [2.0, 0.0, 1.0], [1.0, 2.0, 0.0]], (60, 1))[:, None, :]
-    check = fit(table_of(values), seed=1, likelihood="first-places").check
-    assert check is not None
-    assert check.fits
-    assert check.p_pairs.tolist() == [1.0]
-    assert check.pair_gap is None
+def test_first_places_and_ratings_in_a_new_group_are_not_checked_against_the_rankings() -> None:
+    table = table_of(KINDS, groups=["f", "g"] * 30)
+    first = fit(table, seed=1, likelihood="first-places")
+    assert first.check is None  # multinomial whatever the model
+    with pytest.raises(InvalidInputError, match="this one is about first places"):
+        check_model(first, table)
+    with pytest.raises(InvalidInputError, match="this one is about a new group; see its own check"):
+        check_model(fit(table, seed=1, groups="new"), table)
 
 
 def test_the_shares_are_those_counted_and_those_of_the_model() -> None:
@@ -168,11 +168,10 @@ def test_the_overall_p_corrects_for_timepoints_and_for_looking_twice() -> None:
     assert check.p == pytest.approx(min(1.0, 2 * 5 * check.p_pairs.min()))
 
 
-@pytest.mark.parametrize("likelihood", ["rankings", "first-places"])
-def test_relabelling_algorithms_moves_the_gaps_with_them(likelihood: str) -> None:
+def test_relabelling_algorithms_moves_the_gaps_with_them() -> None:
     order = [2, 0, 1]
     one, other = (
-        fit(table_of(values, algorithms=list(names)), seed=1, likelihood=likelihood).check  # type: ignore[arg-type]
+        fit(table_of(values, algorithms=list(names)), seed=1).check
         for values, names in ((KINDS, "abc"), (KINDS[:, :, order], "cab"))
     )
     assert one is not None

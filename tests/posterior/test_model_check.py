@@ -201,12 +201,12 @@ def test_a_check_reads_as_a_sentence() -> None:
 
 def test_an_effect_reads_as_a_sentence() -> None:
     assert str(EFFECT) == (
-        "Certainty is about an instance of a new group, judged by 3 groups (permutation test p = 0.002; variance of "
-        "their mean 1.5 to 2.0 times that of independent instances)."
+        "Certainty is about an instance of a new group, judged by 3 groups (permutation test p = 0.002, variance "
+        "inflation 1.5 to 2.0)."
     )
     same = replace(EFFECT, scope="same", inflation=np.array([1.5, 1.52]))
     assert str(same).startswith("Certainty is about further instances of the same 3 groups (")
-    assert "mean 1.5 times" in str(same)
+    assert str(same).endswith("inflation 1.5).")
 
 
 def test_a_check_gives_its_shares_as_a_table() -> None:

@@ -1,14 +1,14 @@
-"""Figures over time: ratings, and the probability of being best."""
+"""Figures over time: ratings, the probability of being best, and the check of the model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from polarbear_plugins.checks import as_number
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.extras import require
 from polarbear_plugins.plots.style import (
     DASHES,
@@ -24,12 +24,15 @@ from polarbear_plugins.plots.style import (
     show_time,
     time_text,
 )
+from polarbear_plugins.posterior.model_check import ModelCheck
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.selection.choice import as_candidates
 from polarbear_plugins.selection.preferences import probability_best
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_POINTS = 15  # observed shares that are drawn; more hide each other
 
 
 def plot_ratings(
@@ -147,3 +150,62 @@ def plot_timeline(
     ax.set_title("Which algorithm is best when", fontsize=10)
     legend(ax, reversed(entries))  # in the order in which they are stacked
     return ax
+
+
+def plot_model_check(
+    check: ModelCheck,
+    *,
+    ax: Axes | None = None,
+    algorithms: Iterable[str] | None = None,
+    colour: Mapping[str, str] | None = None,
+) -> Axes:
+    """Draw the share of first places of each algorithm over time: points as observed, lines by the model.
+
+    Parameters
+    ----------
+    check
+        Check of the model, ``result.check`` or ``posterior.check``.
+    algorithms
+        Algorithms to draw; by default all.
+    ax, colour
+        As in :func:`plot_ratings`.
+    """
+    if not isinstance(check, ModelCheck):
+        raise InvalidInputError(f"plot_model_check: expected the check of a model, got {short(check)}.")
+    names = check.algorithms if algorithms is None else known_names(algorithms, check.algorithms, "algorithms")
+    if not names:
+        raise InvalidInputError("algorithms: expected at least one, got none.")
+    ax = new_axes(ax, "plot_model_check")
+    tones = as_colours(colour, check.algorithms)
+    grid = check.timepoints
+    some = np.unique(np.linspace(0, grid.size - 1, min(grid.size, _POINTS)).round().astype(int))
+    entries = []
+    for place, name in enumerate(names):
+        column = check.algorithms.index(name)
+        observed, modelled = check.observed[:, column], check.modelled[:, column]
+        look: dict[str, Any] = {"color": tones[name], "linestyle": line_style(name, tones), "linewidth": 1.6}
+        points: dict[str, Any] = {"color": tones[name], "linestyle": "", "marker": marker(name, tones), "zorder": 3}
+        if grid.size == 1:
+            ax.plot([place - 0.3, place + 0.3], [modelled[0]] * 2, **look)
+            ax.plot([place], observed, **points, markersize=5)
+        else:
+            ax.plot(grid, modelled, **look)
+            ax.plot(grid[some], observed[some], **points, markersize=5, clip_on=False)
+        entries.append((_line_and_point(look, points), name))
+    if grid.size == 1:
+        ax.set_xlim(-0.75, len(names) - 0.25)
+        ax.set_xticks([(len(names) - 1) / 2], labels=[time_text(grid[0])])
+        ax.set_xlabel("time (unit of the timepoints)")
+    else:
+        show_time(ax, grid)
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel("share of first places")
+    ax.set_title("First places: observed (points), by the model (lines)", fontsize=10)
+    legend(ax, entries)
+    return ax
+
+
+def _line_and_point(look: Mapping[str, Any], points: Mapping[str, Any]) -> Any:
+    """Entry of a legend for both."""
+    made = require("matplotlib.lines", extra="plots", who="A figure").Line2D
+    return made([0], [0], **{**look, "marker": points["marker"]})

@@ -66,7 +66,7 @@ def test_failures_and_newcomers_survive_a_file_and_are_counted(tmp_path: Path) -
 
 def test_a_result_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = analyze(wins_table([12], 20), SETTINGS)
-    monkeypatch.setattr("polarbear_plugins.racing.result._FORMAT", 99)
+    monkeypatch.setattr("polarbear_plugins.racing.result.FORMAT", 99)
     path = result.save(tmp_path / "race.npz")
     monkeypatch.undo()
     with pytest.raises(SourceError, match=r"race\.npz.*format 99"):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _POINTS = 15  # observed shares that are drawn; more hide each other
+_ASIDE = 14.0  # points over which those of one timepoint are spread
 
 
 def plot_ratings(
@@ -178,6 +179,7 @@ def plot_model_check(
     ax = new_axes(ax, "plot_model_check")
     tones = as_colours(colour, check.algorithms)
     grid = check.timepoints
+    moved = require("matplotlib.transforms", extra="plots", who="plot_model_check").ScaledTranslation
     some = np.unique(np.linspace(0, grid.size - 1, min(grid.size, _POINTS)).round().astype(int))
     entries = []
     for place, name in enumerate(names):
@@ -190,7 +192,10 @@ def plot_model_check(
             ax.plot([place], observed, **points, markersize=5)
         else:
             ax.plot(grid, modelled, **look)
-            ax.plot(grid[some], observed[some], **points, markersize=5, clip_on=False)
+            # Moved aside a little, so that equal shares do not hide each other.
+            aside = moved((place - (len(names) - 1) / 2) * _ASIDE / len(names) / 72, 0, ax.figure.dpi_scale_trans)
+            points |= {"transform": ax.transData + aside, "clip_on": False}
+            ax.plot(grid[some], observed[some], **points, markersize=5)
         entries.append((_line_and_point(look, points), name))
     if grid.size == 1:
         ax.set_xlim(-0.75, len(names) - 0.25)

@@ -53,13 +53,13 @@ def _both_ratings(result: RaceResult, robust: Posterior) -> str:
     by_model /= by_model.sum(axis=1, keepdims=True)
     by_first = mean_ratings(robust)
     rows = [
-        [name, *(f"{ratings[at, place]:.0%}" for at in places for ratings in (by_model, by_first))]
+        [name, *(f"{by_model[at, place]:.0%} / {by_first[at, place]:.0%}" for at in places)]
         for place, name in enumerate(robust.algorithms)
     ]
-    names = [f">{result.timepoints[at]:,.5g}, {what}" for at in places for what in ("model", "first places")]
+    names = (f">at {result.timepoints[at]:,.5g}" for at in places)
     return (
-        "<h3>Ratings by the model and by first places</h3><p>The probability of being the best of those that are left "
-        f"on a new instance, at a few timepoints.</p>{wide(html_table(('algorithm', *names), rows))}"
+        "<h3>Ratings by the model / by first places</h3><p>The probability of being the best of those that are left on "
+        f"a new instance, at a few timepoints.</p>{wide(html_table(('algorithm', *names), rows))}"
     )
 
 

@@ -123,7 +123,8 @@ def error_text(result: RaceResult) -> str:
     """How likely an elimination is wrong under the model, and how many are certain without it."""
     count, certain = len(result.eliminations), len(result.certain_without_model)
     p = result.p_any_wrong
-    value = f"= {p:.3f}" if p >= 0.0005 else "< 0.0005"
+    # What no draw shows may still have a probability of up to three times that of a draw (at a level of 95 %).
+    value = f"= {p:.2g}" if p > 0 else f"< {3 / result.posterior.draws:.1g}"
     one_wrong = "the elimination is wrong" if count == 1 else f"at least one of the {count} eliminations is wrong"
     model = "Under the model, which does not fit," if misfits(result) else "Under the model"
     where = " at all timepoints at once" if result.posterior.joint else " at the least sure timepoint"

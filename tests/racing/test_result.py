@@ -291,8 +291,10 @@ def test_a_result_gives_its_tables(raced: RaceResult) -> None:
     assert rounds["eliminated"].sum() == len(raced.eliminations)
     out = raced.to_pandas("eliminations")
     assert [tuple(row) for row in out.itertuples(index=False)] == [
-        (each.round, each.algorithm, each.by, each.probability) for each in raced.eliminations
+        (each.round, each.algorithm, each.by, each.probability, each.algorithm in raced.certain_without_model)
+        for each in raced.eliminations
     ]
+    assert column_kinds(out)["without_model"] == "bool"
     rivals = raced.to_pandas("rivals")
     assert len(rivals) == sum(len(finished.rivals) for finished in raced.rounds)
     pairs = raced.to_pandas("open_pairs")
@@ -315,3 +317,23 @@ def test_an_empty_table_has_the_columns_and_kinds_of_a_full_one(raced: RaceResul
 def test_another_table_is_refused(raced: RaceResult) -> None:
     with pytest.raises(InvalidInputError, match=r"to_pandas: expected .*open_pairs.*got 'draws'"):
         raced.to_pandas("draws")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("instances", "certain"), [(8, ()), (20, ("b",))])
+def test_an_elimination_is_certain_without_the_model_once_wins_alone_show_it(
+    instances: int, certain: tuple[str, ...]
+) -> None:
+    result = analyze(wins_table([instances], instances), SETTINGS)
+    assert [out.algorithm for out in result.eliminations] == ["b"]
+    assert result.certain_without_model == certain
+    assert list(result.to_pandas("eliminations")["without_model"]) == [bool(certain)]
+    assert result.to_dict()["second_opinion"]["certain"] == list(certain)
+
+
+def test_what_is_left_is_not_named_among_the_eliminations_that_hold_without_the_model() -> None:
+    # Direct wins show that d is dominated, but with this alpha of the posterior nobody is eliminated.
+    result = analyze(wins_table([20], 20), replace(SETTINGS, alpha=0.9999, draws=500))
+    kept = replace(result.state.rounds[0], eliminations=())
+    result = replace(result, state=replace(result.state, rounds=(kept,)))
+    assert result.second_opinion().certain(0.99)[1]
+    assert result.certain_without_model == ()

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from builders import six_groups, two_kinds
+from builders import six_groups, table_of, two_kinds
 from command_line import Command
 
 from polarbear_plugins import RaceSettings, RankingTable, analyze
@@ -55,6 +55,13 @@ def test_analyze_shows_each_group_and_both_scopes(tmp_path: Path) -> None:
     plain = succeed("analyze", source, *SHORT)
     assert "group 5" not in plain
     assert "by_group" not in data("analyze", source, *SHORT)
+
+
+def test_the_ratings_of_groups_follow_from_first_places_if_the_model_does_not_fit(tmp_path: Path) -> None:
+    table = table_of(two_kinds(120).values, groups=[f"g{number // 60}" for number in range(120)])
+    found = data("analyze", csv_of(table, tmp_path / "kinds.csv"), *SHORT, "--by", "group")
+    assert not found["check"]["fits"]
+    assert [part["ratings"][0][2] < 0.1 for part in found["by_group"]] == [True, True]  # by the model 0.4
 
 
 def test_data_without_groups_are_not_shown_by_group(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import six_groups, table_of
+from builders import six_groups, table_of, two_kinds
 
 from polarbear_plugins import RaceSettings, analyze
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.inference.task import LikelihoodName
 from polarbear_plugins.racing.analysis import analyze_other_scope
 from polarbear_plugins.racing.by_group import by_group
 from polarbear_plugins.rankings import win_shares
@@ -31,7 +32,7 @@ def test_the_shares_of_a_group_are_those_of_its_instances_at_the_timepoints_aske
 
 
 @pytest.mark.parametrize("likelihood", ["rankings", "first-places"])
-def test_the_ratings_of_a_group_are_inferred_from_it_alone(likelihood: str) -> None:
+def test_the_ratings_of_a_group_are_inferred_from_it_alone(likelihood: LikelihoodName) -> None:
     parts = by_group(six_groups(), [0], likelihood=likelihood)
     ratings = np.array([part.ratings for part in parts])[:, 0, 0]
     assert (ratings[:5] > 0.85).all()
@@ -81,3 +82,14 @@ def test_the_other_scope_is_what_an_analysis_with_it_says(scope: str, other: str
 def test_without_groups_that_count_there_is_no_other_scope() -> None:
     assert analyze_other_scope(analyze(table_of([[[1.0, 2.0]]] * 9), SETTINGS)) is None
     assert analyze_other_scope(analyze(six_groups(), replace(SETTINGS, groups="none"))) is None
+
+
+def test_first_places_give_no_rating_to_an_algorithm_that_is_never_first() -> None:
+    mixed = table_of(two_kinds(40).values, groups=["one"] * 40)
+    ratings = {}
+    kinds: tuple[LikelihoodName, ...] = ("rankings", "first-places")
+    for likelihood in kinds:
+        [part] = by_group(mixed, [0], likelihood=likelihood)
+        assert part.ratings is not None
+        ratings[likelihood] = part.ratings[0, 2]
+    assert ratings["first-places"] < 0.1 < 0.3 < ratings["rankings"]

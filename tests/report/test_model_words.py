@@ -243,8 +243,23 @@ def test_a_report_of_a_misfit_tells_where_and_chooses_from_first_places(misfit: 
     assert wrong == "c"
     assert "Choose c " not in page
     assert "best of those that are left, by first places, P(best)" in page
+    assert re.search(r"budget choose rating P\(best\) 1 to 2 [ab] ", page)
     assert "by the model, which does not fit" in page
     assert "of all algorithms where they are those of the model, which does not fit, and of those that are left" in page
+
+
+def test_both_ratings_are_those_among_the_algorithms_that_are_left(misfit: RaceResult) -> None:
+    logs = np.log(np.broadcast_to([0.3, 0.3, 0.2, 0.2], misfit.posterior.log_ratings.shape))
+    result = replace(misfit, _posterior=replace(misfit.posterior, log_ratings=logs))
+    assert result.pareto_set == ("a", "b", "c")
+    assert " c 25% / 0% 25% / 0% " in text_of(result, Computed(robust=compute(misfit).robust))
+
+
+def test_a_report_warns_in_its_own_words_only(misfit: RaceResult) -> None:
+    robust = compute(misfit).robust
+    assert robust is not None
+    # Groups may keep even the ratings of first places from fitting; a warning would be an error here.
+    assert "does not fit" in text_of(misfit, Computed(robust=replace(robust, check=misfit.check)))
 
 
 def test_a_report_of_a_model_that_fits_says_so_and_shows_one_kind_of_ratings(clean: RaceResult) -> None:

@@ -269,7 +269,7 @@ def test_a_report_of_a_model_that_fits_says_so_and_shows_one_kind_of_ratings(cle
     assert "does not fit" not in page
     assert "Ratings are probabilities of being the best of all algorithms on a new instance. Everything" in page
     assert " Groups " not in page
-    assert error_text(clean) in page
+    assert f"{error_text(clean)} Wrong means that the rival is not the better one." in page
     assert "Direct counts of wins and of first places must support it." in page
 
 

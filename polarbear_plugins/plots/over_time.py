@@ -203,7 +203,9 @@ def plot_model_check(
         ax.set_xlabel("time (unit of the timepoints)")
     else:
         show_time(ax, grid)
-    ax.set_ylim(bottom=0)
+    columns = [check.algorithms.index(name) for name in names]
+    shares = np.concatenate((check.observed[:, columns], check.modelled[:, columns]))
+    ax.set_ylim(0, 1.05 * max(0.01, float(np.nanmax(shares, initial=0.0))))  # points moved aside do not scale the axis
     ax.set_ylabel("share of first places")
     ax.set_title("First places: observed (points), by the model (lines)", fontsize=10)
     legend(ax, entries)

@@ -365,6 +365,7 @@ def test_equal_shares_do_not_hide_each_other() -> None:
     seen = [tuple(line.get_transform().transform(line.get_xydata())[0].round(1)) for line in points]
     assert points[0].get_ydata()[0] == points[1].get_ydata()[0]
     assert len(set(seen)) == len(points) == 4
+    assert max(line.get_ydata().max() for line in points) < ax.get_ylim()[1]  # all are inside
 
 
 def test_dominance_ends_in_crosses_and_diamonds(raced: RaceResult) -> None:

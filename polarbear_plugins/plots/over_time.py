@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.extras import require
@@ -19,6 +20,7 @@ from polarbear_plugins.plots.style import (
     known_names,
     legend,
     line_style,
+    log_spaced,
     marker,
     new_axes,
     show_time,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 _POINTS = 15  # observed shares that are drawn; more hide each other
 _ASIDE = 14.0  # points over which those of one timepoint are spread
+_ROOM = 0.03  # of the axis
 
 
 def plot_ratings(
@@ -202,7 +205,7 @@ def plot_model_check(
         ax.set_xticks([(len(names) - 1) / 2], labels=[time_text(grid[0])])
         ax.set_xlabel("time (unit of the timepoints)")
     else:
-        show_time(ax, grid)
+        show_time(ax, grid, ends=_with_room(grid))
     columns = [check.algorithms.index(name) for name in names]
     shares = np.concatenate((check.observed[:, columns], check.modelled[:, columns]))
     ax.set_ylim(0, 1.05 * max(0.01, float(np.nanmax(shares, initial=0.0))))  # points moved aside do not scale the axis
@@ -216,3 +219,11 @@ def _line_and_point(look: Mapping[str, Any], points: Mapping[str, Any]) -> Any:
     """Entry of a legend for both."""
     made = require("matplotlib.lines", extra="plots", who="A figure").Line2D
     return made([0], [0], **{**look, "marker": points["marker"]})
+
+
+def _with_room(grid: FloatArray) -> tuple[float, float]:
+    """Ends of a time axis with some room for points beside the first and the last timepoint."""
+    scale, back = (np.log, np.exp) if log_spaced(grid) else (np.asarray, np.asarray)
+    first, last = scale(grid[[0, -1]])
+    room = _ROOM * (last - first)
+    return float(back(first - room)), float(back(last + room))

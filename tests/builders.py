@@ -122,3 +122,16 @@ def column_kinds(frame: pd.DataFrame) -> dict[str, str]:
 def gibbs_sweep(statistics: Statistics, utilities: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Sweep every draw ``utilities[draw, algorithm]`` once, at a timepoint; the prior is part of its statistics."""
     return _Joint([statistics], len(utilities)).sweep(utilities, rng)
+
+
+def two_kinds(instances: int = 200, timepoints: int = 2) -> RankingTable:
+    """Rankings that no ratings explain: a or b is first, c always second and d always last."""
+    kinds = np.tile([[1.0, 3.0, 2.0, 4.0], [3.0, 1.0, 2.0, 4.0]], (instances // 2, 1))
+    return table_of(np.repeat(kinds[:, None, :], timepoints, axis=1))
+
+
+def six_groups(names: str = "group {}", timepoints: int = 2) -> RankingTable:
+    """Rankings of two algorithms on six groups of ten instances: a wins always in five of them, and b in the last."""
+    values = np.repeat(np.tile([[[1.0, 2.0]]], (60, 1, 1)), timepoints, axis=1)
+    values[50:] = values[50:, :, ::-1]
+    return table_of(values, groups=[names.format(number // 10) for number in range(60)])

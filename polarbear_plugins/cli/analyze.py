@@ -11,13 +11,21 @@ import numpy as np
 
 from polarbear_plugins.cli.completion import complete_files
 from polarbear_plugins.cli.options import parse_key_values, parse_timepoints, settings_from, settings_options
-from polarbear_plugins.cli.output import console, json_option, print_json, show_result
+from polarbear_plugins.cli.output import WIDE, console, group_table, json_option, print_json, show_result
 from polarbear_plugins.cli.progress import advise_on_interrupt, inference_spinner, spinner
+from polarbear_plugins.display.text import few_places
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.inference.task import LikelihoodName
 from polarbear_plugins.plugins.manager import installed_plugins
 from polarbear_plugins.racing.analysis import analyze as analyze_table
+from polarbear_plugins.racing.analysis import analyze_other_scope
+from polarbear_plugins.racing.by_group import GroupPart, by_group
+from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.rankings.stream import default_timepoints, rank
 from polarbear_plugins.rankings.summaries import win_shares
 from polarbear_plugins.rankings.table import Repetitions
+from polarbear_plugins.report.computed import compute
+from polarbear_plugins.report.words import misfits
 
 _FASTER = "Fewer --timepoints or --draws, --engine native and --prior dirichlet take less time."
 
@@ -48,6 +56,9 @@ _FASTER = "Fewer --timepoints or --draws, --engine native and --prior dirichlet 
 )
 @click.option("--tolerance", type=float, default=0.0, show_default=True, help="Values this close count as tied.")
 @settings_options
+@click.option(
+    "--by", type=click.Choice(["group"]), help="Also show each group of instances by itself: who is first there."
+)
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Save the result, including the draws.")
 @json_option
 def analyze(
@@ -56,6 +67,7 @@ def analyze(
     timepoints: str,
     repetitions: Repetitions,
     tolerance: float,
+    by: str | None,
     output: Path | None,
     as_json: bool,
     **settings: Any,
@@ -63,7 +75,9 @@ def analyze(
     """Analyze existing results as a race that has run: ratings over time, the Pareto set, and which pairs are open.
 
     SOURCE is whatever an installed adapter reads; `polarbear plugins` lists the adapters. A table (CSV or Parquet) has
-    a row for each value of each run, with the columns algorithm, instance, time, value and optionally seed and horizon.
+    a row for each value of each run, with the columns algorithm, instance, time, value and optionally seed, horizon and
+    group. Instances of one group (a function, a search space, a dataset) resemble each other; --groups says whether the
+    certainty is about a new group or about the same ones.
     """
     adapter_options = parse_key_values(options, "--option")
     with spinner("reading"):
@@ -73,24 +87,21 @@ def analyze(
     chosen = settings_from(**settings)
     with spinner(f"ranking {len(runs):,} runs"):
         table = rank(runs, grid, repetitions, tolerance=tolerance)
+    if by is not None and not table.groups:
+        raise InvalidInputError(
+            "--by group: the data have no groups. Add a column group to the table, or see `polarbear plugins` for "
+            "adapters that know them."
+        )
     with advise_on_interrupt(_FASTER), inference_spinner(table, chosen):
         result = analyze_table(table, chosen, {"sources": list(sources), "options": adapter_options})
     if output is not None:
         result.save(output)
+    parts = () if by is None else _parts(result)
     if as_json:
-        shares = win_shares(table)
-        print_json(
-            {
-                "sources": list(sources),
-                "runs": len(runs),
-                **result.to_dict(),
-                "win_shares": {
-                    name: [None if np.isnan(share) else share for share in shares[:, place].tolist()]
-                    for place, name in enumerate(table.algorithms)
-                },
-            }
-        )
+        _print_json(result, sources, len(runs), parts)
         return
+    with inference_spinner(table, chosen):
+        known = compute(result)
     out = console()
     points = table.timepoints
     out.print(
@@ -98,6 +109,42 @@ def analyze(
         f"{points.size} timepoints {points[0]:g}..{points[-1]:g} · alpha {result.settings.alpha:g} · "
         f"prior {result.settings.prior}"
     )
-    show_result(out, result)
+    show_result(out, result, known=known)
+    if parts:
+        out.print(
+            "\nIn each group by itself the algorithm most often first, its share of the first places and, in brackets, "
+            "its mean rating:",
+            soft_wrap=True,
+        )
+        out.print(group_table(parts, narrow=out.width < WIDE))
     if output is not None:
         out.print(f"saved {output}", soft_wrap=True)
+
+
+def _parts(result: RaceResult) -> tuple[GroupPart, ...]:
+    """Each group by itself, at a few timepoints."""
+    likelihood: LikelihoodName = "first-places" if misfits(result) else "rankings"
+    return by_group(result.state.table, few_places(result.timepoints.size), likelihood=likelihood)
+
+
+def _print_json(result: RaceResult, sources: Sequence[str], runs: int, parts: Sequence[GroupPart]) -> None:
+    table = result.state.table
+    shares = win_shares(table)
+    other = analyze_other_scope(result)
+    data = {
+        "sources": list(sources),
+        "runs": runs,
+        **result.to_dict(),
+        "win_shares": {
+            name: [None if np.isnan(share) else share for share in shares[:, place].tolist()]
+            for place, name in enumerate(table.algorithms)
+        },
+        "other_scope": None
+        if other is None or other.posterior.groups is None
+        else {
+            "scope": other.posterior.groups.scope,
+            "pareto_set": list(other.pareto_set),
+            "ratings": other.posterior.ratings.mean(axis=0).tolist(),
+        },
+    }
+    print_json(data | ({"by_group": [part.to_json() for part in parts]} if parts else {}))

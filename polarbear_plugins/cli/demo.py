@@ -14,6 +14,7 @@ from polarbear_plugins.execution.interruptions import ignore_sigint
 from polarbear_plugins.experiments.races import race as run_race
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.settings import RaceSettings
+from polarbear_plugins.report.computed import compute
 from polarbear_plugins.report.page import check_replaceable, write_report
 from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
 
@@ -75,12 +76,13 @@ def _write_and_show(
     unit = "evaluations" if real else ""
     title = "Demonstration: step-size adaptations of CMA-ES on MA-BBOB" if real else "Demonstration: known ratings"
     with spinner("writing the report"):
-        write_report(result, output, title=title, unit=unit, force=force)
+        known = compute(result)
+        write_report(result, output, title=title, unit=unit, force=force, known=known)
     if as_json:
         print_json({"report": str(output), "real": real, **result.to_dict()})
         return
     out = console()
-    show_result(out, result, unit)
+    show_result(out, result, unit, known)
     out.print(f"saved {', '.join(str(path) for path in (output, journal) if path is not None)}", soft_wrap=True)
     out.print(f"Open {output.resolve().as_uri()} in a browser.", soft_wrap=True)
 

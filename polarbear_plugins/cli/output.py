@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeVar
 
 import click
@@ -17,8 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from polarbear_plugins.display.text import amount, few_places, visible
+from polarbear_plugins.racing.by_group import GroupPart
 from polarbear_plugins.racing.result import RaceResult
-from polarbear_plugins.report.words import conclusion, mean_ratings, reasons
+from polarbear_plugins.report.computed import Computed, compute
+from polarbear_plugins.report.words import conclusion, leaders_text, mean_ratings, misfits, reasons
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -100,16 +102,30 @@ def redirect_stdout_to_stderr() -> Iterator[None]:
             os.close(ours)
 
 
-def show_result(out: Console, result: RaceResult, unit: str = "") -> None:
-    """Print which algorithms are in, which are out and why, and the conclusion."""
-    if not result.rounds:
-        out.print(conclusion(result))
-        return
+def show_result(out: Console, result: RaceResult, unit: str = "", known: Computed | None = None) -> None:
+    """Print which algorithms are in, which are out and why, and the conclusion.
+
+    ``known`` is what was computed for it already.
+    """
+    known = compute(result) if known is None else known
+    if result.rounds:
+        out.print(_heading(result))
+        out.print(_table(result, known, narrow=out.width < WIDE))
+    out.print(conclusion(result, unit, *known), soft_wrap=True)
+
+
+def _heading(result: RaceResult) -> str:
+    if misfits(result):
+        return "Probability of being best of those left, by first places, since the model does not fit:"
+    return "Probability of being best of all, by the mean of the posterior:"
+
+
+def _table(result: RaceResult, known: Computed, *, narrow: bool) -> Table:
     grid = result.timepoints
-    narrow = out.width < WIDE
     columns = sorted({0, grid.size - 1}) if narrow else few_places(grid.size)
-    mean = mean_ratings(result.posterior)
-    summary, why = result.summary(), reasons(result)
+    posterior = known.robust or result.posterior
+    mean = dict(zip(posterior.algorithms, mean_ratings(posterior).T, strict=True))
+    summary, why = result.summary(), reasons(result, known.robust)
     failed = bool(summary["failed"].any())
     view = text_table(
         "algorithm",
@@ -119,17 +135,25 @@ def show_result(out: Console, result: RaceResult, unit: str = "") -> None:
         *([] if narrow else [">instances", ">cost"]),
         *([">failed"] if failed else []),
     )
-    for place, (name, row) in enumerate(summary.iterrows()):
+    for name, row in summary.iterrows():
         eliminated = row["status"] == "out"
         status = "in"
         if eliminated:
             status = f"out (round {row['round']})" if len(result.rounds) > 1 else "out"
-        cells = [f"{mean[t, place]:.0%}" for t in columns]
+        cells = [f"{mean[str(name)][t]:.0%}" if name in mean else "-" for t in columns]
         if not narrow:
             cells += [f"{row['instances']:,}", amount(row["cost"])]
         cells += [str(row["failed"])] if failed else []
         because = Text(why[str(name)])
         view.add_row(Text(str(name)), status, because, *cells, style="dim" if eliminated else None)
-    out.print("Probability of being best of all, by the mean of the posterior:")
-    out.print(view)
-    out.print(conclusion(result, unit, result.forecast_if_open()), soft_wrap=True)
+    return view
+
+
+def group_table(parts: Sequence[GroupPart], *, narrow: bool) -> Table:
+    """Table of the groups: the algorithm most often first in each at a few timepoints, and its rating there."""
+    grid = parts[0].timepoints
+    columns = sorted({0, grid.size - 1}) if narrow else range(grid.size)
+    view = text_table("group", ">instances", *(f"at {grid[t]:,.5g}" for t in columns))
+    for part in parts:
+        view.add_row(part.group, f"{part.instances:,}", *(leaders_text(part, t) for t in columns))
+    return view

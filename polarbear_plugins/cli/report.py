@@ -11,6 +11,7 @@ from polarbear_plugins.cli.output import console, json_option, print_json
 from polarbear_plugins.cli.progress import spinner
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.report import write_report
+from polarbear_plugins.report.computed import compute
 from polarbear_plugins.report.words import conclusion
 
 
@@ -34,8 +35,10 @@ def report(result: Path, output: Path | None, title: str | None, unit: str, forc
     """
     found = load_result(result)
     with spinner("writing the report"):
-        written = write_report(found, output or result.with_suffix(".html"), title=title, unit=unit, force=force)
-    text = conclusion(found, unit, found.forecast_if_open())
+        known = compute(found)
+        path = output or result.with_suffix(".html")
+        written = write_report(found, path, title=title, unit=unit, force=force, known=known)
+    text = conclusion(found, unit, *known)
     if as_json:
         print_json({"report": str(written), "bytes": written.stat().st_size, "conclusion": text})
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ from rich.text import Text
 
 from polarbear_plugins.cli.completion import complete_names
 from polarbear_plugins.cli.output import console, json_option, print_json, text_table
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, ModelWarning
 from polarbear_plugins.journal.replay import load_result
+from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.result import RaceResult
-from polarbear_plugins.selection.choice import Choice
+from polarbear_plugins.report.words import misfits
+from polarbear_plugins.selection.choice import Choice, as_candidates
 from polarbear_plugins.selection.choice import select as select_one
 from polarbear_plugins.selection.portfolio import PortfolioChoice, select_portfolio
 
@@ -59,23 +62,47 @@ def select(
     the algorithms that are not eliminated.
     """
     found = load_result(result)
-    candidates = _candidates(found, everyone, among)
+    candidates = as_candidates(found.posterior, _candidates(found, everyone, among))
     wanted = _preference(preference)
-    choice: Choice | PortfolioChoice
-    if size == 1:
-        choice = select_one(found.posterior, candidates, wanted, risk)
-    else:
-        choice = select_portfolio(found.posterior, size, candidates, wanted, risk, repeat=not different)
+
+    def choose(posterior: Posterior) -> Choice | PortfolioChoice:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)  # this command says it in its own words
+            if size == 1:
+                return select_one(posterior, candidates, wanted, risk)
+            return select_portfolio(posterior, size, candidates, wanted, risk, repeat=not different)
+
+    by_model = choice = choose(found.posterior)
+    from_first_places = misfits(found) and len(candidates) > 1
+    if from_first_places:
+        choice = choose(found.robust_posterior(candidates))
     if as_json:
-        print_json(choice.to_dict())
+        likelihood = "first-places" if from_first_places else "rankings"
+        print_json({**choice.to_dict(), "likelihood": likelihood, "by_model": _chosen(by_model)})
         return
     _show(choice, preference, risk)
+    out = console()
+    if from_first_places:
+        otherwise = _otherwise(choice, by_model)
+        out.print(f"{found.check} The choice follows from first places instead.{otherwise}", soft_wrap=True)
     if not found.posterior.joint and found.timepoints.size > 1:
-        console().print(
+        out.print(
             f"The prior {found.settings.prior} treats timepoints as independent: probabilities of values that span "
             "several timepoints are too sure. Use a temporal prior, such as bspline, for them.",
             soft_wrap=True,
         )
+
+
+def _chosen(choice: Choice | PortfolioChoice) -> str | list[str]:
+    return list(choice.algorithms) if isinstance(choice, PortfolioChoice) else choice.algorithm
+
+
+def _otherwise(choice: Choice | PortfolioChoice, by_model: Choice | PortfolioChoice) -> str:
+    """Sentence about the choice that the model alone would have made, if it is another one."""
+    other = _chosen(by_model)
+    if other == _chosen(choice):
+        return " The model would choose the same."
+    return f" The model would choose {other if isinstance(other, str) else ' and '.join(other)}."
 
 
 def _show(choice: Choice | PortfolioChoice, preference: str, risk: str) -> None:

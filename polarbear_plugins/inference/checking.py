@@ -83,7 +83,7 @@ def _worth(table: RankingTable) -> float:
     weight, sums = np.zeros((2, int(units.max()) + 1, *leads.shape[1:]))
     np.add.at(weight, units, heavy)
     np.add.at(sums, units, heavy * leads)
-    total = np.maximum(weight.sum(axis=0), 1e-300)
+    total = np.maximum(weight.sum(axis=0), 1e-100)  # its square must not be zero
     mean = sums.sum(axis=0) / total
     expected = (mean * (1 - mean) / total).sum()
     actual = (((sums - weight * mean) / total) ** 2).sum()  # in this order, since the square of a tiny total is 0

@@ -1,14 +1,15 @@
-"""Figures over time: ratings, and the probability of being best."""
+"""Figures over time: ratings, the probability of being best, and the check of the model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.extras import require
 from polarbear_plugins.plots.style import (
     DASHES,
@@ -19,17 +20,23 @@ from polarbear_plugins.plots.style import (
     known_names,
     legend,
     line_style,
+    log_spaced,
     marker,
     new_axes,
     show_time,
     time_text,
 )
+from polarbear_plugins.posterior.model_check import ModelCheck
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.selection.choice import as_candidates
 from polarbear_plugins.selection.preferences import probability_best
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_POINTS = 15  # observed shares that are drawn; more hide each other
+_ASIDE = 14.0  # points over which those of one timepoint are spread
+_ROOM = 0.03  # of the axis
 
 
 def plot_ratings(
@@ -147,3 +154,76 @@ def plot_timeline(
     ax.set_title("Which algorithm is best when", fontsize=10)
     legend(ax, reversed(entries))  # in the order in which they are stacked
     return ax
+
+
+def plot_model_check(
+    check: ModelCheck,
+    *,
+    ax: Axes | None = None,
+    algorithms: Iterable[str] | None = None,
+    colour: Mapping[str, str] | None = None,
+) -> Axes:
+    """Draw the share of first places of each algorithm over time: points as observed, lines by the model.
+
+    Parameters
+    ----------
+    check
+        Check of the model, ``result.check`` or ``posterior.check``.
+    algorithms
+        Algorithms to draw; by default all.
+    ax, colour
+        As in :func:`plot_ratings`.
+    """
+    if not isinstance(check, ModelCheck):
+        raise InvalidInputError(f"plot_model_check: expected the check of a model, got {short(check)}.")
+    names = check.algorithms if algorithms is None else known_names(algorithms, check.algorithms, "algorithms")
+    if not names:
+        raise InvalidInputError("algorithms: expected at least one, got none.")
+    ax = new_axes(ax, "plot_model_check")
+    tones = as_colours(colour, check.algorithms)
+    grid = check.timepoints
+    moved = require("matplotlib.transforms", extra="plots", who="plot_model_check").ScaledTranslation
+    some = np.unique(np.linspace(0, grid.size - 1, min(grid.size, _POINTS)).round().astype(int))
+    entries = []
+    for place, name in enumerate(names):
+        column = check.algorithms.index(name)
+        observed, modelled = check.observed[:, column], check.modelled[:, column]
+        look: dict[str, Any] = {"color": tones[name], "linestyle": line_style(name, tones), "linewidth": 1.6}
+        points: dict[str, Any] = {"color": tones[name], "linestyle": "", "marker": marker(name, tones), "zorder": 3}
+        if grid.size == 1:
+            ax.plot([place - 0.3, place + 0.3], [modelled[0]] * 2, **look)
+            ax.plot([place], observed, **points, markersize=5)
+        else:
+            ax.plot(grid, modelled, **look)
+            # Moved aside a little, so that equal shares do not hide each other.
+            aside = moved((place - (len(names) - 1) / 2) * _ASIDE / len(names) / 72, 0, ax.figure.dpi_scale_trans)
+            points |= {"transform": ax.transData + aside, "clip_on": False}
+            ax.plot(grid[some], observed[some], **points, markersize=5)
+        entries.append((_line_and_point(look, points), name))
+    if grid.size == 1:
+        ax.set_xlim(-0.75, len(names) - 0.25)
+        ax.set_xticks([(len(names) - 1) / 2], labels=[time_text(grid[0])])
+        ax.set_xlabel("time (unit of the timepoints)")
+    else:
+        show_time(ax, grid, ends=_with_room(grid))
+    columns = [check.algorithms.index(name) for name in names]
+    shares = np.concatenate((check.observed[:, columns], check.modelled[:, columns]))
+    ax.set_ylim(0, 1.05 * max(0.01, float(np.nanmax(shares, initial=0.0))))  # points moved aside do not scale the axis
+    ax.set_ylabel("share of first places")
+    ax.set_title("First places: observed (points), by the model (lines)", fontsize=10)
+    legend(ax, entries)
+    return ax
+
+
+def _line_and_point(look: Mapping[str, Any], points: Mapping[str, Any]) -> Any:
+    """Entry of a legend for both."""
+    made = require("matplotlib.lines", extra="plots", who="A figure").Line2D
+    return made([0], [0], **{**look, "marker": points["marker"]})
+
+
+def _with_room(grid: FloatArray) -> tuple[float, float]:
+    """Ends of a time axis with some room for points beside the first and the last timepoint."""
+    scale, back = (np.log, np.exp) if log_spaced(grid) else (np.asarray, np.asarray)
+    first, last = scale(grid[[0, -1]])
+    room = _ROOM * (last - first)
+    return float(back(first - room)), float(back(last + room))

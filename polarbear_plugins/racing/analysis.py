@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from polarbear_plugins.environment import installed_versions
+from polarbear_plugins.inference.task import Groups
 from polarbear_plugins.racing.posteriors import check_inference, infer
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.rules import decide
@@ -29,7 +30,31 @@ def analyze(
     >>> analyze(table, RaceSettings(seed=1)).pareto_set
     ('csa',)
     """
-    settings = settings or RaceSettings()
+    return _analyze(table, settings or RaceSettings(), about or {}, check=True)
+
+
+def analyze_other_scope(result: RaceResult) -> RaceResult | None:
+    """Analysis of the same data about the other scope: the same groups of instances instead of new ones, or new ones.
+
+    The model is not checked again.  ``None`` if the instances have no groups that count.
+
+    Examples
+    --------
+    >>> values = np.tile([[[1.0, 2.0]]], (20, 1, 1))
+    >>> groups = ["f1", "f2"] * 10
+    >>> table = RankingTable.from_values(values, algorithms=["csa", "msr"], timepoints=[10], groups=groups)
+    >>> other = analyze_other_scope(analyze(table, RaceSettings(seed=1, groups="same")))
+    >>> other.posterior.groups.scope
+    'new'
+    """
+    if not result.rounds or result.posterior.groups is None:
+        return None
+    other: Groups = "same" if result.posterior.groups.scope == "new" else "new"
+    settings = replace(result.settings, groups=other)
+    return _analyze(result.state.table, settings, result.about, check=False)
+
+
+def _analyze(table: RankingTable, settings: RaceSettings, about: Mapping[str, Any], *, check: bool) -> RaceResult:
     if settings.seed is None:
         settings = replace(settings, seed=0)
     check_inference(settings)
@@ -37,8 +62,8 @@ def analyze(
     watched = (~np.isnan(table.values)).sum(axis=1)
     cost = float(np.concatenate(([0.0], table.timepoints))[watched].sum())
     state = replace(empty, table=table, cost=cost)
-    posterior = infer(state, 1, check=True)
+    posterior = infer(state, 1, check=check)
     made_with = {"version": version("polarbear-plugins"), "versions": installed_versions(settings.engine)}
     return RaceResult(
-        state=decide(state, posterior), stopped="analyzed", _posterior=posterior, about={**made_with, **(about or {})}
+        state=decide(state, posterior), stopped="analyzed", _posterior=posterior, about={**made_with, **about}
     )

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,6 +22,7 @@ from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.racing.betting import SecondOpinion, second_opinion
 from polarbear_plugins.racing.forecast import Forecast, forecast
 from polarbear_plugins.racing.posteriors import infer
+from polarbear_plugins.racing.result_json import FORMAT, dict_of_result
 from polarbear_plugins.racing.result_tables import ResultTable, summary_of, table_of_result
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import (
@@ -43,9 +42,6 @@ from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-_FORMAT = 1
 
 
 class Continues(Protocol):
@@ -116,6 +112,17 @@ class RaceResult:
     def second_opinion(self) -> SecondOpinion:
         """Which eliminations are also certain without the model, from direct wins alone."""
         return second_opinion(self.state.table, about_new_groups(self.posterior))
+
+    @property
+    def certain_without_model(self) -> tuple[str, ...]:
+        """Eliminated algorithms whose elimination is also certain without the model, with probability alpha.
+
+        A rival beats each of them on most instances at every timepoint; see :meth:`second_opinion`.
+        """
+        if not self.eliminations:
+            return ()
+        certain = dict(zip(self.algorithms, self.second_opinion().certain(self.settings.alpha), strict=True))
+        return tuple(out.algorithm for out in self.eliminations if certain[out.algorithm])
 
     @property
     def p_any_wrong(self) -> float:
@@ -233,7 +240,8 @@ class RaceResult:
                 ``round``, ``batch``, ``instances`` and ``cost`` so far, ``eliminated`` in the round, ``left``,
                 ``settled_pairs``, ``resolved_share``, ``good``, ``next_batch``.
             ``"eliminations"``
-                ``round``, ``algorithm``, ``by``, ``probability``.
+                ``round``, ``algorithm``, ``by``, ``probability``, ``without_model`` (whether it is also certain without
+                the model).
             ``"rivals"``
                 ``round``, ``algorithm``, ``rival``, ``probability`` that this strongest rival dominates it.
             ``"open_pairs"``
@@ -249,44 +257,13 @@ class RaceResult:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict of everything but the draws."""
-        data: dict[str, Any] = {
-            "format": _FORMAT,
-            "about": {"version": version("polarbear-plugins"), **self.about},
-            "settings": self.settings.to_json(),
-            "stopped": self.stopped,
-            "resolved": self.resolved,
-            "algorithms": list(self.algorithms),
-            "timepoints": self.timepoints.tolist(),
-            "pareto_set": list(self.pareto_set),
-            "eliminations": [asdict(elimination) for elimination in self.eliminations],
-            "instances": list(self.state.table.instances),
-            **({"groups": list(self.state.table.groups)} if self.state.table.groups else {}),
-            "cost": self.cost,
-            "full_cost": self.full_cost,
-            "rounds": [asdict(finished) for finished in self.rounds],
-            "open_pairs": [{"pair": [one, other], "timepoints": list(times)} for one, other, times in self.open_pairs],
-            "failures": [asdict(failure) for failure in self.failures],
-        }
-        if self._posterior is not None:
-            relations = self.relations
-            data["ratings"] = self.posterior.ratings.mean(axis=0).tolist()
-            data["relations"] = {
-                "p_better": relations.p_better.tolist(),
-                "p_equivalent": relations.p_equivalent.tolist(),
-                "p_anytime": relations.p_anytime.tolist() if relations.joint else None,
-            }
-            # The k-hat of weights without a fit is inf, which JSON does not have.
-            data["diagnostics"] = {
-                name: None if isinstance(value, float) and not math.isfinite(value) else value
-                for name, value in asdict(self.posterior.diagnostics).items()
-            }
-        return _plain(data)
+        return dict_of_result(self)
 
     def save(self, path: str | Path) -> Path:
         """Write the result, draws included, to a file (numpy's ``.npz``, without pickle); returns its path."""
         algorithms, timepoints, repetitions, tolerance, values, instances, weights, *grouping = self.state.table.parts()
         about = {
-            "format": _FORMAT,
+            "format": FORMAT,
             "about": dict(self.about),
             "settings": self.settings.to_json(),
             "stopped": self.stopped,
@@ -324,10 +301,12 @@ class RaceResult:
         return write_report(self, path, **options)
 
     def _repr_html_(self) -> str:
+        from polarbear_plugins.report.computed import compute
         from polarbear_plugins.report.words import conclusion, result_table
 
-        says = text(conclusion(self, forecast=self.forecast_if_open()))
-        return f"<p>{says}</p>" if not self.rounds else f"<p>{says}</p>{result_table(self)}"
+        known = compute(self)
+        says = text(conclusion(self, "", *known))
+        return f"<p>{says}</p>" if not self.rounds else f"<p>{says}</p>{result_table(self, known.robust)}"
 
     def __repr__(self) -> str:
         rounds, instances = len(self.rounds), len(self.state.table.instances)
@@ -338,17 +317,10 @@ class RaceResult:
         )
 
 
-def _plain(value: Any) -> Any:
-    """JSON data with lists and dicts only, as if parsed from JSON text."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
-
-
 def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
     data = parse_json(str(arrays["result"]))
-    if data["format"] != _FORMAT:
-        raise SourceError(f"the result has the format {short(data['format'])}; this version reads {_FORMAT}.")
+    if data["format"] != FORMAT:
+        raise SourceError(f"the result has the format {short(data['format'])}; this version reads {FORMAT}.")
     table = RankingTable.from_parts(
         data["algorithms"],
         arrays["timepoints"],

@@ -98,8 +98,11 @@ def _rounds(result: RaceResult) -> pd.DataFrame:
 
 
 def _eliminations(result: RaceResult) -> pd.DataFrame:
-    rows = [(out.round, out.algorithm, out.by, out.probability) for out in result.eliminations]
-    frame = _frame(rows, round="int64", algorithm="object", by="object", probability="float64")
+    certain = result.certain_without_model
+    rows = [
+        (out.round, out.algorithm, out.by, out.probability, out.algorithm in certain) for out in result.eliminations
+    ]
+    frame = _frame(rows, round="int64", algorithm="object", by="object", probability="float64", without_model="bool")
     for column in ("algorithm", "by"):
         frame[column] = _names(result, list(frame[column]))
     return frame

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from polarbear_plugins.display.html import Markup, html_table, text
+from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.report.words import misfits
 from polarbear_plugins.selection.choice import Choice, select_each
 from polarbear_plugins.selection.preferences import PreferenceLike
 
@@ -39,11 +41,14 @@ def preferences_of(result: RaceResult, unit: str = "") -> dict[str, tuple[str, P
     return found
 
 
-def choices_of(result: RaceResult, unit: str = "") -> dict[str, dict[str, dict[str, Any]]]:
-    """Texts to show for each preference and risk: a sentence, and the rows of a table."""
+def choices_of(result: RaceResult, robust: Posterior, unit: str = "") -> dict[str, dict[str, dict[str, Any]]]:
+    """Texts to show for each preference and risk: a sentence, and the rows of a table.
+
+    ``robust`` is the posterior to choose from.
+    """
     preferences = preferences_of(result, unit)
     taken = [preference for _, preference in preferences.values()]
-    found = select_each(result.posterior, result.pareto_set, taken, RISKS)
+    found = select_each(robust, result.pareto_set, taken, RISKS)
     return {
         key: {risk: _describe(choice, says, risk) for risk, choice in zip(RISKS, choices, strict=True)}
         for (key, (says, _)), choices in zip(preferences.items(), found, strict=True)
@@ -70,10 +75,15 @@ def selection_section(
         "them then varies as little as that model implies, so the intervals, P(best) and the quantiles are "
         "overconfident. Means are not affected; for the rest, use a temporal prior such as bspline.</p>"
     )
+    basis = (
+        " Since the model does not fit, that probability follows from first places among them."
+        if misfits(result) and len(result.pareto_set) > 1
+        else ""
+    )
     return Markup(
         "<p>What to choose depends on what is known about the later budget (preference) and on how much risk is "
         "acceptable. The value of an algorithm is its probability of being the best of those that are left, weighted "
-        "over time by the preference.</p>"
+        f"over time by the preference.{basis}</p>"
         f'<form id="control" class="control" hidden><label>Preference <select id="preference">{options}</select>'
         f'</label><label>Risk <select id="risk">{risks}</select></label></form>'
         f'<div aria-live="polite"><p class="says" id="choice-says">{text(first["says"])}</p>'

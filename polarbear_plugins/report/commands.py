@@ -16,7 +16,8 @@ from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
 
-_OPTIONS = ("alpha", "epsilon", "prior", "engine", "elimination", "resolution", "draws", "seed")
+_DECIDING = ("alpha", "epsilon", "prior", "engine", "elimination", "resolution", "rule", "guard", "groups")
+_OPTIONS = (*_DECIDING, "draws", "seed")
 _RACE_OPTIONS = ("batch_size", "batch_min", "batch_max", "max_rounds", "max_cost")
 
 

@@ -11,10 +11,12 @@ from typing import Any
 from polarbear_plugins import plots
 from polarbear_plugins.display.html import Markup, text
 from polarbear_plugins.display.text import visible
-from polarbear_plugins.errors import MissingExtraError
+from polarbear_plugins.errors import MissingExtraError, ModelWarning
 from polarbear_plugins.extras import require
 from polarbear_plugins.plots.style import narrow_figures
+from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.report.words import misfits
 from polarbear_plugins.selection.preferences import PreferenceLike
 
 # No date and no creator; ids depend on the content alone, so the same result gives the same page.
@@ -26,9 +28,11 @@ _MOST_NAMES = 40  # a figure of more algorithms is unreadable
 class Figures:
     """Figures of a result; without matplotlib each is empty, and a note says how to get them."""
 
-    def __init__(self, result: RaceResult, unit: str = "") -> None:
+    def __init__(self, result: RaceResult, unit: str = "", robust: Posterior | None = None) -> None:
         self.colours: Mapping[str, str] = plots.colours(result.algorithms)
         self._result, self._unit = result, unit
+        self._robust = robust or result.posterior  # to choose from
+        self._by_model = ", by the model, which does not fit" if misfits(result) else ""
         self._out = [out.algorithm for out in result.eliminations]
         self._missing = ""
         try:
@@ -50,8 +54,9 @@ class Figures:
         """Ratings over time."""
         return self._draw(
             "ratings",
-            "The probability of being the best of all on a new instance, over time: posterior means, and bands that "
-            "hold the truth with probability 90 %. Eliminated algorithms are grey.",
+            f"The probability of being the best of all on a new instance, over time{self._by_model}: posterior means, "
+            f"and bands that {'would ' * bool(self._by_model)}hold the truth with probability 90 %. Eliminated "
+            "algorithms are grey.",
             lambda: plots.plot_ratings(self._result.posterior, eliminated=self._out, colour=self.colours),
         )
 
@@ -62,7 +67,7 @@ class Figures:
         return self._draw(
             "timeline",
             "The probability of having the highest rating among the algorithms that are left, over time.",
-            lambda: plots.plot_timeline(self._result.posterior, among=self._result.pareto_set, colour=self.colours),
+            lambda: plots.plot_timeline(self._robust, among=self._result.pareto_set, colour=self.colours),
         )
 
     def dominance(self) -> Markup:
@@ -89,8 +94,21 @@ class Figures:
         last = float(self._result.timepoints[-1])
         return self._draw(
             "wins",
-            f"The probability that the row's algorithm beats the column's at the last timepoint, {last:,.5g}.",
+            f"The probability that the row's algorithm beats the column's at the last timepoint, {last:,.5g}"
+            f"{self._by_model}.",
             lambda: plots.plot_wins(self._result.posterior, timepoint=last),
+        )
+
+    def model_check(self) -> Markup:
+        """Observed and modelled shares of first places."""
+        check = self._result.check
+        if check is None:
+            return Markup("")
+        return self._draw(
+            "check",
+            "The share of the instances on which each algorithm is first, over time: points as observed, lines by the "
+            "model.",
+            lambda: plots.plot_model_check(check, colour=self.colours),
         )
 
     def values(self, preferences: Mapping[str, tuple[str, PreferenceLike]]) -> Markup:
@@ -103,7 +121,7 @@ class Figures:
                 f"values-{place}",
                 f"The posterior of the value of each algorithm that is left; preference {says}.",
                 lambda preference=preference: plots.plot_values(  # type: ignore[misc]
-                    self._result.posterior,
+                    self._robust,
                     preference=preference,
                     among=self._result.pareto_set,
                     colour=self.colours,
@@ -122,6 +140,7 @@ class Figures:
         with matplotlib.rc_context(_LOOK), narrow_figures(), warnings.catch_warnings():
             # A glyph missing from matplotlib's font may be in one of the reader's.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            warnings.simplefilter("ignore", ModelWarning)  # the page says it in its own words
             ax = draw()
             if self._unit and "time" in ax.get_xlabel():
                 ax.set_xlabel(f"time ({self._unit})", parse_math=False)

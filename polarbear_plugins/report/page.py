@@ -15,13 +15,14 @@ from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.files import write_whole
 from polarbear_plugins.plugins.hookspecs import ReportSection
 from polarbear_plugins.plugins.manager import Plugins, installed_plugins
-from polarbear_plugins.racing.forecast import Forecast
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.report import sections
 from polarbear_plugins.report.choices import choices_of, preferences_of, selection_section
+from polarbear_plugins.report.computed import Computed, compute
 from polarbear_plugins.report.figures import Figures
+from polarbear_plugins.report.model_sections import groups, model_fit
 from polarbear_plugins.report.style import SCRIPT, STYLE
-from polarbear_plugins.report.words import conclusion
+from polarbear_plugins.report.words import conclusion, misfits
 
 _GENERATOR = '<meta name="generator" content="polarbear-plugins'
 _HEAD = 2000  # bytes at the start of a report, which contain that line
@@ -35,6 +36,7 @@ def write_report(
     unit: str = "",
     force: bool = False,
     plugins: Plugins | None = None,
+    known: Computed | None = None,
 ) -> Path:
     """Write the report of a result to a file; returns its path.
 
@@ -48,6 +50,8 @@ def write_report(
         Also replace a file that is not a report.
     plugins
         Plugins whose sections to add; by default all that are installed.
+    known
+        What was computed of the result already, for other words about it.
 
     Raises
     ------
@@ -59,7 +63,7 @@ def write_report(
     path = Path(path)
     if not force:
         check_replaceable(path)
-    page = render(result, title=title, unit=unit, plugins=plugins)
+    page = render(result, title=title, unit=unit, plugins=plugins, known=known)
     return write_whole(path, lambda file: file.write(page.encode()))
 
 
@@ -76,16 +80,21 @@ def check_replaceable(path: Path) -> None:
         raise InvalidInputError(f"{path}: the file exists and is not a report. Use another name, or force it.")
 
 
-def render(result: RaceResult, *, title: str | None = None, unit: str = "", plugins: Plugins | None = None) -> str:
+def render(
+    result: RaceResult,
+    *,
+    title: str | None = None,
+    unit: str = "",
+    plugins: Plugins | None = None,
+    known: Computed | None = None,
+) -> str:
     """HTML text of the report; the same result gives the same text."""
     heading = title_of(result) if title is None else title
     body: list[tuple[str, str, str]] = []  # id, title, HTML
     data: dict[str, Any] | None = None
-    # Simulated once: it takes as long as a figure, and is shown twice.
-    expected = result.forecast_if_open()
+    known = compute(result) if known is None else known
     if result.rounds:
-        figures = Figures(result, unit)
-        body, data = _findings(result, figures, unit, expected)
+        body, data = _findings(result, Figures(result, unit, known.robust), unit, known)
     body.append(("repeat", "Settings, and how to repeat this", sections.repeat(result)))
     added = (plugins or installed_plugins()).manager.hook.polarbear_report_sections(result=result)
     # pluggy calls the last registered plugin first; the page shows them in the order of registration.
@@ -101,10 +110,10 @@ def render(result: RaceResult, *, title: str | None = None, unit: str = "", plug
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{text(heading)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
         f'<header><h1>{text(heading)}</h1><p class="quiet">{text(_subtitle(result, unit))}</p></header>\n<main>\n'
-        f'<p class="conclusion">{text(conclusion(result, unit, expected))}</p>{_warnings(result)}\n'
+        f'<p class="conclusion">{text(conclusion(result, unit, *known))}</p>{_warnings(result)}\n'
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n{parts}</main>\n'
-        "<footer>Written by polarbear-plugins. Ratings are probabilities of being the best of all algorithms on a new "
-        "instance; everything here follows from rankings, not from how far values lie apart.</footer>\n"
+        f"<footer>Written by polarbear-plugins. {_ratings_are(result)} Everything here follows from rankings, not from "
+        "how far values lie apart.</footer>\n"
         + ("" if data is None else f'<script type="application/json" id="choices">{_json(data)}</script>\n')
         + (f"<script>{script}</script>\n" if script else "")
         + "</body>\n</html>\n"
@@ -126,25 +135,52 @@ def title_of(result: RaceResult) -> str:
 
 
 def _findings(
-    result: RaceResult, figures: Figures, unit: str, expected: Forecast | None
+    result: RaceResult, figures: Figures, unit: str, known: Computed
 ) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
-    choices = choices_of(result, unit)
+    robust = known.robust or result.posterior
+    choices = choices_of(result, robust, unit)
     # A single budget is a timepoint of the figures above.
     preferences = preferences_of(result, unit)
     named = {key: (says, taken) for key, (says, taken) in preferences.items() if isinstance(taken, str)}
     several = len(result.rounds) > 1
     selection = selection_section(result, choices, figures.values(named), unit)
     body: list[tuple[str, str, str]] = [
-        ("budgets", "What to choose for which budget", sections.budgets(result, figures.colours) + figures.timeline()),
-        ("algorithms", "Algorithms in and out", sections.algorithms(result, figures.colours) + figures.dominance()),
+        (
+            "budgets",
+            "What to choose for which budget",
+            sections.budgets(result, robust, figures.colours) + figures.timeline(),
+        ),
+        (
+            "algorithms",
+            "Algorithms in and out",
+            sections.algorithms(result, robust, figures.colours) + figures.dominance(),
+        ),
         ("ratings", "Ratings over time", figures.note() + figures.ratings() + figures.wins()),
         ("selection", "Choose", selection),
-        ("open", "What is not settled", sections.open_questions(result, expected)),
+        ("open", "What is not settled", sections.open_questions(result, known.forecast)),
     ]
     if several:
         body.append(("rounds", "Round by round", sections.rounds(result) + figures.allocation()))
-    body.append(("diagnostics", "Can the inference be trusted?", sections.diagnostics(result)))
+    body += [
+        ("fit", "Does the model fit?", model_fit(result, robust, figures)),
+        ("groups", "Groups", groups(result, known.other_scope)),
+        ("diagnostics", "Can the inference be trusted?", sections.diagnostics(result)),
+    ]
     return [part for part in body if part[2]], choices
+
+
+def _ratings_are(result: RaceResult) -> str:
+    """What the ratings in the page are, in a sentence."""
+    where = "a new instance"
+    if result.rounds and result.posterior.groups is not None:
+        scope = result.posterior.groups.scope
+        where += " of a new group" if scope == "new" else " of the same groups"
+    if result.rounds and misfits(result):
+        return (
+            f"Ratings are probabilities of being the best on {where}: of all algorithms where they are those of the "
+            "model, which does not fit, and of those that are left where they follow from first places."
+        )
+    return f"Ratings are probabilities of being the best of all algorithms on {where}."
 
 
 def _subtitle(result: RaceResult, unit: str) -> str:

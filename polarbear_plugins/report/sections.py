@@ -11,10 +11,11 @@ import numpy as np
 from polarbear_plugins.display.html import Markup, definitions, html_table, text
 from polarbear_plugins.display.text import amount, spans
 from polarbear_plugins.environment import installed_versions, versions_text
+from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.forecast import Forecast
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.report.commands import how_to_repeat
-from polarbear_plugins.report.words import Stretch, mean_ratings, reasons, stretches
+from polarbear_plugins.report.words import Stretch, error_text, mean_ratings, reasons, stretches
 
 _MOST_ROWS = 60
 _MEANS = {
@@ -28,9 +29,9 @@ _MEANS = {
 }
 
 
-def budgets(result: RaceResult, colours: Mapping[str, str]) -> Markup:
-    """Which algorithm to choose for which budget, and how sure that is."""
-    posterior, grid = result.posterior, result.timepoints
+def budgets(result: RaceResult, robust: Posterior, colours: Mapping[str, str]) -> Markup:
+    """Which algorithm to choose for which budget, and how sure that is; ``robust`` is the posterior to choose from."""
+    posterior, grid = robust, result.timepoints
     found = stretches(posterior, result.pareto_set)
     columns = [posterior.algorithms.index(name) for name in result.pareto_set]
     top = posterior.log_ratings[:, :, columns].argmax(axis=2)
@@ -42,25 +43,27 @@ def budgets(result: RaceResult, colours: Mapping[str, str]) -> Markup:
         sure = (top[:, inside] == result.pareto_set.index(stretch.algorithm)).mean(axis=0)
         return [
             spans(grid, (np.arange(grid.size) >= stretch.first) & (np.arange(grid.size) <= stretch.last))[0],
-            _with_swatch(stretch.algorithm, colours),
-            _range(rating),
-            _range(sure),
+            with_swatch(stretch.algorithm, colours),
+            range_text(rating),
+            range_text(sure),
         ]
 
     table = html_table(
         ("budget", "choose", ">rating", ">P(best)"),
         [row(stretch) for stretch in found],
     )
+    of_whom = "of those that are left, by first places" if robust is not result.posterior else "of all"
     return Markup(
         "<p>The highest ratings among those that are left, with a change only where it gains at least 0.01 in rating "
-        "on average over time. The rating is the share of new instances on which it would be the best of all, P(best) "
-        f"the probability that none has a higher rating; lowest and highest over the timepoints.</p>{_wide(table)}"
+        f"on average over time. The rating is the share of new instances on which it would be the best {of_whom}, "
+        f"P(best) the probability that none has a higher rating; lowest and highest over the timepoints.</p>"
+        f"{wide(table)}"
     )
 
 
-def algorithms(result: RaceResult, colours: Mapping[str, str]) -> Markup:
+def algorithms(result: RaceResult, robust: Posterior, colours: Mapping[str, str]) -> Markup:
     """Which algorithms are in, and which were eliminated, when, by which rival and how surely."""
-    why, summary = reasons(result), result.summary()
+    why, summary = reasons(result, robust), result.summary()
     several, failed = len(result.rounds) > 1, bool(summary["failed"].any())
     # Those that are left first, then the eliminated ones, the latest first.
     order = [*result.pareto_set, *(out.algorithm for out in reversed(result.eliminations))]
@@ -70,18 +73,44 @@ def algorithms(result: RaceResult, colours: Mapping[str, str]) -> Markup:
         row = by_name[name]
         out = row["status"] == "out"
         status = (f"out in round {row['round']}" if several else "out") if out else "in"
-        cells = [_with_swatch(name, colours), status, why[name], f"{row['instances']:,}", amount(row["cost"])]
+        cells = [with_swatch(name, colours), status, why[name], f"{row['instances']:,}", amount(row["cost"])]
         rows.append([*cells, *([str(row["failed"])] if failed else [])])
     columns = ("algorithm", "status", "because", ">instances", ">cost", *([">failed runs"] if failed else []))
-    rule = (
+    return Markup(f"<p>{_rule(result)}</p>{wide(html_table(columns, rows))}{_errors(result)}{_candidates(result)}")
+
+
+def _rule(result: RaceResult) -> str:
+    """When an algorithm is out."""
+    settings = result.settings
+    joint = settings.elimination == "joint"
+    if settings.rule == "anytime-valid":
+        where = "at all timepoints at once" if joint else "the lowest over the timepoints"
+        return (
+            "An algorithm is out once direct wins alone show that another one beats it on most instances at every "
+            f"timepoint; the probability that any elimination is wrong, ever, is at most {1 - settings.alpha:.2g}, "
+            f"whatever the model. P is the posterior probability of the higher rating, {where}."
+        )
+    where = (
         "at all timepoints at once. P is that probability"
-        if result.settings.elimination == "joint"
+        if joint
         else "at each timepoint taken by itself. P is that probability, the lowest over the timepoints"
     )
-    return Markup(
-        "<p>An algorithm is out once another one has the higher rating with a posterior probability of at least "
-        f"{result.settings.alpha:g}, {rule}.</p>"
-        f"{_wide(html_table(columns, rows))}{_candidates(result)}"
+    guard = " Direct counts of wins and of first places must support it." if settings.guard == "counts" else ""
+    return (
+        "An algorithm is out once another one has the higher rating with a posterior probability of at least "
+        f"{settings.alpha:g}, {where}.{guard}"
+    )
+
+
+def _errors(result: RaceResult) -> str:
+    """How likely an elimination is wrong, and what holds without the model."""
+    if not result.eliminations:
+        return ""
+    return (
+        f"<p>{text(error_text(result))} Wrong means that the rival is not the better one. Certain without the model "
+        "means that by direct wins alone a rival beats it on most instances at every timepoint; the probability that "
+        f"this is wrong for any algorithm, however often one looked, is at most {1 - result.settings.alpha:.2g} if "
+        "instances are independent.</p>"
     )
 
 
@@ -97,7 +126,7 @@ def rounds(result: RaceResult) -> Markup:
         ]
         for finished in result.rounds
     ]
-    return _wide(html_table((">round", ">instances so far", ">cost so far", ">pairs settled", "eliminated"), rows))
+    return wide(html_table((">round", ">instances so far", ">cost so far", ">pairs settled", "eliminated"), rows))
 
 
 def open_questions(result: RaceResult, expected: Forecast | None) -> Markup:
@@ -112,7 +141,7 @@ def open_questions(result: RaceResult, expected: Forecast | None) -> Markup:
         found = spans(grid, where)
         more = f" and {len(found) - 3} more spans" if len(found) > 3 else ""
         better, equivalent = relations.p_better[where, i, j], relations.p_equivalent[where, i, j]
-        rows.append([one, other, ", ".join(found[:3]) + more, _range(better), _range(equivalent)])
+        rows.append([one, other, ", ".join(found[:3]) + more, range_text(better), range_text(equivalent)])
     columns = ("one", "other", "not settled at", ">P(one is better)", ">P(equivalent)")
     settings = result.settings
     count = len(pairs)
@@ -125,7 +154,7 @@ def open_questions(result: RaceResult, expected: Forecast | None) -> Markup:
         f"timepoints. Likely needed to settle {'them' if count > 1 else 'it'}: "
         f"<strong>{text(expected)}</strong>, beside the "
         f"{len(result.state.table.instances):,} there are. {text(advice)}.</p>"
-        f"{_wide(html_table(columns, rows))}{more_pairs}"
+        f"{wide(html_table(columns, rows))}{more_pairs}"
     )
 
 
@@ -171,13 +200,13 @@ def diagnostics(result: RaceResult) -> Markup:
             rows.append([name.replace("_", " "), amount(value), means])
     if found.dependence is not None and len(found.dependence):
         factor = np.array(found.dependence)
-        rows.append(["dependence", _range(factor), "factor on the evidence, because rankings repeat over time"])
+        rows.append(["dependence", range_text(factor), "factor on the evidence, because rankings repeat over time"])
     bad = [str(finished.number) for finished in result.rounds if not finished.good]
     weak = f"<p>No decision was made in the rounds {text(', '.join(bad))}: their posterior was not good enough.</p>"
     draws = f"{result.posterior.draws:,} draws of the engine {found.engine} under the prior {result.posterior.prior}"
     return Markup(
         f"<p>{text(draws)}: {text(found.route)}. {verdict}</p>{problems}"
-        f"{_wide(html_table(('what', '>value', 'meaning'), rows))}"
+        f"{wide(html_table(('what', '>value', 'meaning'), rows))}"
         f"{weak if bad else ''}{_failures(result)}"
     )
 
@@ -191,7 +220,7 @@ def _candidates(result: RaceResult) -> str:
         [name, ", ".join(f"{key} = {value}" for key, value in parameters.get(name, {}).items())]
         for name in result.algorithms
     ]
-    return f"<h3>Parameters</h3>{_wide(html_table(('candidate', 'parameters'), rows))}"
+    return f"<h3>Parameters</h3>{wide(html_table(('candidate', 'parameters'), rows))}"
 
 
 def _failures(result: RaceResult) -> str:
@@ -201,12 +230,13 @@ def _failures(result: RaceResult) -> str:
     more = len(result.failures) - len(rows)
     return (
         f"<h3>Runs that failed</h3><p>They count as having found nothing: {len(result.failures):,} of them.</p>"
-        f"{_wide(html_table(('algorithm', 'instance', 'reason'), rows))}"
+        f"{wide(html_table(('algorithm', 'instance', 'reason'), rows))}"
         + (f"<p>And {more:,} more.</p>" if more else "")
     )
 
 
-def _with_swatch(name: str, colours: Mapping[str, str]) -> Markup:
+def with_swatch(name: str, colours: Mapping[str, str]) -> Markup:
+    """Name of an algorithm beside its colour in the figures."""
     colour = colours.get(name)
     if colour is None:
         return text(name)
@@ -214,11 +244,12 @@ def _with_swatch(name: str, colours: Mapping[str, str]) -> Markup:
     return Markup(f'<span class="swatch" style="--tone:{text(colour)}">{text(name)}</span>')
 
 
-def _wide(table: str) -> Markup:
+def wide(table: str) -> Markup:
+    """Table that scrolls by itself where the page is too narrow for it."""
     return Markup(f'<div class="wide">{table}</div>')
 
 
-def _range(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str:
+def range_text(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str:
     """Lowest and highest value, as text."""
     low, high = f"{values.min():.2f}", f"{values.max():.2f}"
     return low if low == high else f"{low} to {high}"

@@ -69,9 +69,55 @@ def test_race_and_resume_print_a_result(tmp_path: Path) -> None:
 
 def test_analyze_prints_a_result_and_more() -> None:
     found = POLARBEAR.data("analyze", str(ROOT / "examples" / "runs.csv"), "--timepoints", "3", "--draws", "200")
-    more = documented("analyze")
-    assert more <= set(found)
-    is_a_result({key: value for key, value in found.items() if key not in more})
+    has_more_than_a_result(found, documented("analyze"))
+
+
+@pytest.mark.parametrize("scope", ["new", "same"])
+def test_analyze_prints_groups_and_the_other_scope(tmp_path: Path, scope: str) -> None:
+    path = grouped_csv(tmp_path)
+    options = ["--timepoints", "1,5,10", "--draws", "200", "--by", "group", "--groups", scope]
+    found = POLARBEAR.data("analyze", path, *options)
+    has_more_than_a_result(found, documented("analyze") | documented("analyze --by group"))
+    assert found["scope"]["scope"] == scope
+    assert {scope, found["other_scope"]["scope"]} == {"new", "same"}
+    assert [part["group"] for part in found["by_group"]] == ["g1", "g2", "g10"]
+    assert [part["instances"] for part in found["by_group"]] == [6, 6, 6]
+    assert found["by_group"][0]["win_shares"] == [[1.0, 0.0]] * 3
+    assert found["by_group"][2]["win_shares"] == [[0.0, 1.0]] * 3
+    assert found["by_group"][2]["ratings"][0][1] > 0.8
+
+
+def has_more_than_a_result(data: dict[str, Any], more: set[str]) -> None:
+    mine = {key.partition(".")[0].partition("[")[0] for key in more}
+    assert mine <= set(data)
+    compare({key: data[key] for key in mine}, more)
+    is_a_result({key: value for key, value in data.items() if key not in mine})
+
+
+def grouped_csv(folder: Path) -> str:
+    """Write a table of two algorithms on three groups of six instances: a wins always in two of them, and b in g10."""
+    rows = [
+        f"{algorithm},{group}-{number},{time},{value},{group}"
+        for group in ("g10", "g2", "g1")
+        for number in range(6)
+        for algorithm, value in (("a", 2 if group == "g10" else 1), ("b", 1 if group == "g10" else 2))
+        for time in (1, 10)
+    ]
+    path = folder / "grouped.csv"
+    path.write_text("\n".join(["algorithm,instance,time,value,group", *rows]))
+    return str(path)
+
+
+def test_the_keys_about_the_model_say_what_the_result_says(saved: str) -> None:
+    result = RaceResult.load(saved)
+    data = result.to_dict()
+    assert result.check is not None
+    assert data["check"] == result.check.to_json()
+    assert data["scope"] is None
+    assert data["p_any_wrong"] == result.p_any_wrong
+    assert data["second_opinion"]["certain"] == list(result.certain_without_model)
+    opinion = result.second_opinion().log_e_values
+    assert data["second_opinion"]["log_e_values"] == [pytest.approx(row, abs=1e-4) for row in opinion.tolist()]
 
 
 @pytest.mark.parametrize(

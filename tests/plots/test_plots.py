@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import table_of
+from builders import table_of, two_kinds
 from command_line import run_example
 
 from polarbear_plugins import (
@@ -34,6 +34,7 @@ from polarbear_plugins.plots import (
     plot_bootstrap_ranks,
     plot_dominance,
     plot_ecdf,
+    plot_model_check,
     plot_ratings,
     plot_timeline,
     plot_values,
@@ -92,6 +93,7 @@ def every_figure(result: RaceResult, bootstrap: Bootstrap) -> dict[str, Draw]:
         "wins": lambda **options: plot_wins(result.posterior, **options),
         "timeline": lambda **options: plot_timeline(result.posterior, **options),
         "bootstrap": lambda **options: plot_bootstrap_ranks(bootstrap, **options),
+        "check": lambda **options: plot_model_check(result.check, **options),  # type: ignore[arg-type]
         "ecdf": lambda **options: plot_ecdf(runs, **options),
         "attainment": lambda **options: plot_attainment_difference(runs, NAMES[0], NAMES[2], **options),
     }
@@ -142,6 +144,7 @@ def overlaps(ax: Any) -> list[tuple[str, str]]:
 
 
 FIGURES = ["ratings", "dominance", "values", "allocation", "wins", "timeline", "bootstrap", "ecdf", "attainment"]
+FIGURES += ["check"]
 
 
 @pytest.mark.parametrize("figure", FIGURES)
@@ -160,7 +163,7 @@ def test_ten_algorithms_at_200_timepoints_are_drawn_with_labels_apart(
         assert not legend.get_window_extent(render(ax).get_renderer()).overlaps(ax.get_window_extent())
 
 
-@pytest.mark.parametrize("figure", ["ratings", "dominance", "values", "allocation", "wins", "timeline"])
+@pytest.mark.parametrize("figure", ["ratings", "dominance", "values", "allocation", "wins", "timeline", "check"])
 def test_narrow_figures_are_whole_with_labels_apart_and_the_legend_below(
     figure: str, result: RaceResult, bootstrap: Bootstrap
 ) -> None:
@@ -174,7 +177,7 @@ def test_narrow_figures_are_whole_with_labels_apart_and_the_legend_below(
     renderer = render(ax).get_renderer()
     for legend in ax.figure.legends:
         assert legend.get_window_extent(renderer).y1 < ax.get_window_extent().y0
-    assert len(ax.figure.legends) == (figure in ("ratings", "dominance", "timeline"))
+    assert len(ax.figure.legends) == (figure in ("ratings", "dominance", "timeline", "check"))
     assert ax.get_window_extent().height > 100
 
 
@@ -239,7 +242,7 @@ def test_an_algorithm_has_the_same_colour_in_every_figure(
     colour = pytest.importorskip("matplotlib.colors")
     given = {name: f"#0{place}0{place}F0" for place, name in enumerate(reversed(NAMES))}
     draw = every_figure(result, bootstrap)
-    for figure, kept in (("ratings", NAMES[:7]), ("ecdf", NAMES), ("dominance", NAMES)):
+    for figure, kept in (("ratings", NAMES[:7]), ("ecdf", NAMES), ("dominance", NAMES), ("check", NAMES)):
         box = draw[figure](colour=given).get_legend()
         # Broken names are put together again; what a figure adds behind a name is left off.
         texts = [text.get_text().replace("\n", "").replace(" ", "").partition("(n=")[0] for text in box.get_texts()]
@@ -334,6 +337,35 @@ def test_the_bands_hold_what_the_posterior_says(result: RaceResult) -> None:
     low, high = np.quantile(result.posterior.ratings[:, :, 0], [0.25, 0.75], axis=0)
     assert np.isclose([edge.min(), edge.max()], [low.min(), high.max()]).all()
     assert np.allclose(ax.lines[0].get_ydata(), result.posterior.ratings[:, :, 0].mean(axis=0))
+
+
+def test_the_check_is_drawn_as_points_observed_and_lines_modelled(result: RaceResult) -> None:
+    pytest.importorskip("matplotlib")
+    check = result.check
+    assert check is not None
+    ax = plot_model_check(check, algorithms=NAMES[1:3])
+    lines = [line for line in ax.lines if line.get_linestyle() != "None"]
+    points = [line for line in ax.lines if line.get_linestyle() == "None"]
+    assert len(lines) == len(points) == 2
+    for place, (line, point) in enumerate(zip(lines, points, strict=True), start=1):
+        np.testing.assert_array_equal(line.get_ydata(), check.modelled[:, place])
+        some = np.searchsorted(check.timepoints, point.get_xdata())
+        assert 2 < some.size < check.timepoints.size
+        np.testing.assert_array_equal(point.get_ydata(), check.observed[some, place])
+        assert line.get_color() == point.get_color()
+    alone = plot_model_check(a_result(1).check, algorithms=NAMES[:1])  # type: ignore[arg-type]
+    assert alone.lines[1].get_ydata() == a_result(1).check.observed[:, 0]  # type: ignore[union-attr]
+
+
+def test_equal_shares_do_not_hide_each_other() -> None:
+    pytest.importorskip("matplotlib")
+    ax = plot_model_check(analyze(two_kinds(20), RaceSettings(seed=1, draws=200)).check)  # type: ignore[arg-type]
+    render(ax)
+    points = [line for line in ax.lines if line.get_linestyle() == "None"]
+    seen = [tuple(line.get_transform().transform(line.get_xydata())[0].round(1)) for line in points]
+    assert points[0].get_ydata()[0] == points[1].get_ydata()[0]
+    assert len(set(seen)) == len(points) == 4
+    assert max(line.get_ydata().max() for line in points) < ax.get_ylim()[1]  # all are inside
 
 
 def test_dominance_ends_in_crosses_and_diamonds(raced: RaceResult) -> None:
@@ -504,6 +536,8 @@ def test_bad_input_is_refused(result: RaceResult) -> None:
         (lambda: plot_ratings(posterior, algorithms=[]), "at least one"),
         (lambda: plot_ratings(posterior, eliminated="CSA"), "expected names"),
         (lambda: plot_ratings(posterior, level=1.0), "level"),
+        (lambda: plot_model_check(None), "plot_model_check: expected the check of a model, got None"),  # type: ignore[arg-type]
+        (lambda: plot_model_check(result.check, algorithms=[]), "at least one"),  # type: ignore[arg-type]
         (lambda: plot_ratings(posterior, colour={**colours(NAMES), "CSA": "no colour"}), "is not a colour"),
         (lambda: plot_ratings(posterior, colour="red"), "expected a colour for each"),
         (lambda: plot_values(posterior, preference="never"), "preference"),

@@ -68,7 +68,7 @@ def test_failures_and_newcomers_survive_a_file_and_are_counted(tmp_path: Path) -
 
 def test_a_result_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = analyze(wins_table([12], 20), SETTINGS)
-    monkeypatch.setattr("polarbear_plugins.racing.result._FORMAT", 99)
+    monkeypatch.setattr("polarbear_plugins.racing.result.FORMAT", 99)
     path = result.save(tmp_path / "race.npz")
     monkeypatch.undo()
     with pytest.raises(SourceError, match=r"race\.npz.*format 99"):
@@ -333,8 +333,10 @@ def test_a_result_gives_its_tables(raced: RaceResult) -> None:
     assert rounds["eliminated"].sum() == len(raced.eliminations)
     out = raced.to_pandas("eliminations")
     assert [tuple(row) for row in out.itertuples(index=False)] == [
-        (each.round, each.algorithm, each.by, each.probability) for each in raced.eliminations
+        (each.round, each.algorithm, each.by, each.probability, each.algorithm in raced.certain_without_model)
+        for each in raced.eliminations
     ]
+    assert column_kinds(out)["without_model"] == "bool"
     rivals = raced.to_pandas("rivals")
     assert len(rivals) == sum(len(finished.rivals) for finished in raced.rounds)
     pairs = raced.to_pandas("open_pairs")
@@ -462,3 +464,23 @@ def test_the_robust_posterior_among_some_needs_no_run_of_theirs_on_each_instance
     wins, losses = (int((values[:, 0, i] < values[:, 0, j]).sum()) for i, j in ((1, 2), (2, 1)))
     assert wins + losses == 72
     assert among.ratings[:, 0, 0].mean() == pytest.approx((wins + 1) / 74, abs=0.01)
+
+
+@pytest.mark.parametrize(("instances", "certain"), [(8, ()), (20, ("b",))])
+def test_an_elimination_is_certain_without_the_model_once_wins_alone_show_it(
+    instances: int, certain: tuple[str, ...]
+) -> None:
+    result = analyze(wins_table([instances], instances), SETTINGS)
+    assert [out.algorithm for out in result.eliminations] == ["b"]
+    assert result.certain_without_model == certain
+    assert list(result.to_pandas("eliminations")["without_model"]) == [bool(certain)]
+    assert result.to_dict()["second_opinion"]["certain"] == list(certain)
+
+
+def test_what_is_left_is_not_named_among_the_eliminations_that_hold_without_the_model() -> None:
+    # Direct wins show that d is dominated, but with this alpha of the posterior nobody is eliminated.
+    result = analyze(wins_table([20], 20), replace(SETTINGS, alpha=0.9999, draws=500))
+    kept = replace(result.state.rounds[0], eliminations=())
+    result = replace(result, state=replace(result.state, rounds=(kept,)))
+    assert result.second_opinion().certain(0.99)[1]
+    assert result.certain_without_model == ()

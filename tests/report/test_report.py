@@ -221,8 +221,8 @@ def test_timepoints_from_0_leave_out_the_logarithm() -> None:
 def test_figures_have_a_text_for_those_who_cannot_see_them(html: str) -> None:
     page = Page(html)
     drawn = [attributes for tag, attributes in page.tags if tag == "svg"]
-    # Timeline, dominance, ratings, wins, four preferences, allocation.
-    assert len(drawn) == 9
+    # Timeline, dominance, ratings, wins, four preferences, allocation, check.
+    assert len(drawn) == 10
     assert all(attributes["role"] == "img" and attributes["aria-label"] for attributes in drawn)
     assert "There are no figures" not in page.text
 

@@ -1,0 +1,72 @@
+"""A result as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from polarbear_plugins.racing.result import RaceResult
+
+FORMAT = 1
+
+
+def dict_of_result(result: RaceResult) -> dict[str, Any]:
+    """JSON-ready dict of everything but the draws; see ``RaceResult.to_dict``."""
+    table = result.state.table
+    data: dict[str, Any] = {
+        "format": FORMAT,
+        "about": {"version": version("polarbear-plugins"), **result.about},
+        "settings": result.settings.to_json(),
+        "stopped": result.stopped,
+        "resolved": result.resolved,
+        "algorithms": list(result.algorithms),
+        "timepoints": result.timepoints.tolist(),
+        "pareto_set": list(result.pareto_set),
+        "eliminations": [asdict(elimination) for elimination in result.eliminations],
+        "instances": list(table.instances),
+        **({"groups": list(table.groups)} if table.groups else {}),
+        "cost": result.cost,
+        "full_cost": result.full_cost,
+        "rounds": [asdict(finished) for finished in result.rounds],
+        "open_pairs": [{"pair": [one, other], "timepoints": list(times)} for one, other, times in result.open_pairs],
+        "failures": [asdict(failure) for failure in result.failures],
+    }
+    if result._posterior is not None:
+        data |= _of_posterior(result)
+    return _plain(data)
+
+
+def _of_posterior(result: RaceResult) -> dict[str, Any]:
+    relations, posterior = result.relations, result.posterior
+    check, groups = posterior.check, posterior.groups
+    return {
+        "ratings": posterior.ratings.mean(axis=0).tolist(),
+        "relations": {
+            "p_better": relations.p_better.tolist(),
+            "p_equivalent": relations.p_equivalent.tolist(),
+            "p_anytime": relations.p_anytime.tolist() if relations.joint else None,
+        },
+        "check": None if check is None else check.to_json(),
+        "scope": None if groups is None else groups.to_json(),
+        "p_any_wrong": result.p_any_wrong,
+        "second_opinion": {
+            "log_e_values": result.second_opinion().log_e_values.round(4).tolist(),
+            "certain": list(result.certain_without_model),
+        },
+        # The k-hat of weights without a fit is inf, which JSON does not have.
+        "diagnostics": {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(posterior.diagnostics).items()
+        },
+    }
+
+
+def _plain(value: Any) -> Any:
+    """JSON data with lists and dicts only, as if parsed from JSON text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

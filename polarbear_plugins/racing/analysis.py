@@ -30,13 +30,25 @@ def analyze(
     >>> analyze(table, RaceSettings(seed=1)).pareto_set
     ('csa',)
     """
-    return _analyze(table, settings or RaceSettings(), about or {}, check=True)
+    settings = settings or RaceSettings()
+    if settings.seed is None:
+        settings = replace(settings, seed=0)
+    check_inference(settings)
+    empty = start_race(table.algorithms, table.timepoints, settings)
+    watched = (~np.isnan(table.values)).sum(axis=1)
+    cost = float(np.concatenate(([0.0], table.timepoints))[watched].sum())
+    state = replace(empty, table=table, cost=cost)
+    posterior = infer(state, 1, check=True)
+    made_with = {"version": version("polarbear-plugins"), "versions": installed_versions(settings.engine)}
+    return RaceResult(
+        state=decide(state, posterior), stopped="analyzed", _posterior=posterior, about={**made_with, **(about or {})}
+    )
 
 
 def analyze_other_scope(result: RaceResult) -> RaceResult | None:
     """Analysis of the same data about the other scope: the same groups of instances instead of new ones, or new ones.
 
-    The model is not checked again.  ``None`` if the instances have no groups that count.
+    ``None`` if the instances have no groups that count.
 
     Examples
     --------
@@ -50,20 +62,4 @@ def analyze_other_scope(result: RaceResult) -> RaceResult | None:
     if not result.rounds or result.posterior.groups is None:
         return None
     other: Groups = "same" if result.posterior.groups.scope == "new" else "new"
-    settings = replace(result.settings, groups=other)
-    return _analyze(result.state.table, settings, result.about, check=False)
-
-
-def _analyze(table: RankingTable, settings: RaceSettings, about: Mapping[str, Any], *, check: bool) -> RaceResult:
-    if settings.seed is None:
-        settings = replace(settings, seed=0)
-    check_inference(settings)
-    empty = start_race(table.algorithms, table.timepoints, settings)
-    watched = (~np.isnan(table.values)).sum(axis=1)
-    cost = float(np.concatenate(([0.0], table.timepoints))[watched].sum())
-    state = replace(empty, table=table, cost=cost)
-    posterior = infer(state, 1, check=check)
-    made_with = {"version": version("polarbear-plugins"), "versions": installed_versions(settings.engine)}
-    return RaceResult(
-        state=decide(state, posterior), stopped="analyzed", _posterior=posterior, about={**made_with, **about}
-    )
+    return analyze(result.state.table, replace(result.settings, groups=other), result.about)

@@ -131,7 +131,7 @@ def rounds(result: RaceResult) -> Markup:
 
 def open_questions(result: RaceResult, expected: Forecast | None) -> Markup:
     """Open pairs, and what would likely settle them."""
-    if expected is None:
+    if result.resolved:
         return Markup("<p>Nothing: every pair is settled.</p>")
     relations, grid, pairs = result.relations, result.timepoints, result.open_pairs
     rows = []
@@ -149,11 +149,15 @@ def open_questions(result: RaceResult, expected: Forecast | None) -> Markup:
     advice = f"A larger epsilon than {settings.epsilon:g} or a smaller alpha than {settings.alpha:g} asks for less"
     if settings.resolution == "strict":
         advice += '; resolution "crossing" also settles a pair once it is sure that neither dominates the other'
+    needed = (
+        "How many instances it takes is not forecast, since the model does not fit."
+        if expected is None
+        else f"Likely needed to settle {'them' if count > 1 else 'it'}: <strong>{text(expected)}</strong>, beside the "
+        f"{len(result.state.table.instances):,} there are."
+    )
     return Markup(
         f"<p>{count:,} pair{'s are' if count > 1 else ' is'} neither surely different nor surely equivalent at some "
-        f"timepoints. Likely needed to settle {'them' if count > 1 else 'it'}: "
-        f"<strong>{text(expected)}</strong>, beside the "
-        f"{len(result.state.table.instances):,} there are. {text(advice)}.</p>"
+        f"timepoints. {needed} {text(advice)}.</p>"
         f"{wide(html_table(columns, rows))}{more_pairs}"
     )
 

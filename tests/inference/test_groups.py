@@ -11,7 +11,9 @@ from scipy.stats import kstest
 
 from polarbear_plugins import Posterior, RaceSettings, RankingTable, analyze, fit
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.inference.task import Groups
+from polarbear_plugins.inference.groups import _inflation
+from polarbear_plugins.inference.native.engine import native
+from polarbear_plugins.inference.task import Draws, Groups, Task
 from polarbear_plugins.posterior.group_effect import GroupEffect
 
 DRAWS = 300
@@ -201,6 +203,36 @@ def test_several_runs_of_an_instance_are_one_instance_of_its_group() -> None:
     assert (three.groups, three.instances) == (8, 48)
     assert three.inflation == pytest.approx(one.inflation, rel=0.05)
     assert three.p == one.p == 0.002
+
+
+def test_the_spread_is_as_large_if_instances_have_many_runs_and_vary_less() -> None:
+    found = []
+    for seed in range(4):
+        runs = grouped(seed, 1.0, groups=12, size=30)
+        table = table_of(runs.values, groups=runs.groups, instances=[f"i{row // 10}" for row in range(360)])
+        found.append(float(effect_of(infer(table, "new")).spread[0]))
+    assert 0.7 < np.mean(found) < 1.3
+
+
+def test_the_evidence_about_a_new_group_is_divided_by_the_inflation() -> None:
+    wins = []
+
+    def engine(task: Task) -> Draws:
+        wins.append(task.statistics.wins)
+        return native(task)
+
+    table = grouped(1, 2.0, shape=(2, 4))
+    new = infer(table, "new", engine=engine)
+    infer(table, "none", engine=engine)
+    assert effect_of(new).inflation.min() > 1.5
+    np.testing.assert_allclose(wins[0] * effect_of(new).inflation[:, None], wins[1])
+
+
+def test_few_groups_are_not_taken_to_be_all_of_them() -> None:
+    # Two groups of two alike: sums of 2 and -2, over 4, times 2 / (2 - 1) for the mean that they share.
+    scores = np.array([1.0, 1.0, -1.0, -1.0])[:, None, None]
+    assert _inflation(scores, np.array([0, 0, 1, 1])).tolist() == [4.0]
+    assert _inflation(scores, np.array([0, 1, 0, 1])).tolist() == [1.0]
 
 
 # With other parts of a fit

@@ -120,18 +120,20 @@ def fit(
         seed=np.random.SeedSequence(None if seed is None else as_whole_number(seed, "seed", at_least=0)),
         start=_usable_state(start, table, chosen),
     )
-    ranks = ranks_used(table, likelihood)
+    group_seed = np.random.SeedSequence(None if seed is None else derived_seed(seed, "groups"))
     group_model: Any = None
     if table.groups and groups != "none":
-        group_seed = np.random.SeedSequence(None if seed is None else derived_seed(seed, "groups"))
         model_groups = _import("polarbear_plugins.inference.groups:model_groups")
-        group_model = model_groups(table, ranks, task.statistics, groups, group_seed)
+        group_model = model_groups(table, likelihood, task.statistics, groups, group_seed)
     effect: GroupEffect | None = None if group_model is None else group_model.effect
-    if effect is not None and effect.scope == "new":
+    about_new = effect is not None and effect.scope == "new"
+    if effect is not None and about_new:
         task = replace(task, statistics=task.statistics.weighted(1 / effect.inflation))
     weights: FloatArray | None = None
     if temporal and dependence == "auto" and table.timepoints.size > 1:
-        correction = _import("polarbear_plugins.inference.dependence:correct_dependence")(task, table, ranks)
+        correction = _import("polarbear_plugins.inference.dependence:correct_dependence")(
+            task, table, ranks_used(table, likelihood)
+        )
         weights = correction.weights
         task = replace(task, statistics=task.statistics.weighted(weights), evidence_shift=correction.evidence_shift)
     _check_options(run, engine_options or {}, f"engine {engine_name!r}", given=1)
@@ -161,7 +163,7 @@ def fit(
     )
     if check and likelihood == "rankings":  # first places are multinomial: there is nothing to check
         posterior = with_check(posterior, table, seed)
-    if effect is not None and effect.scope == "new":  # after the check, which is about the groups there are
+    if about_new:  # after the check, which is about the groups there are
         rng = np.random.default_rng(group_seed.spawn(1)[0])
         posterior = replace(posterior, log_ratings=_log_softmax(group_model.for_new_group(done.utilities, rng)))
     return replace(posterior, groups=effect)

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray, RankArray
 from polarbear_plugins.inference.native.engine import native
-from polarbear_plugins.inference.scores import instance_scores
-from polarbear_plugins.inference.task import Groups, Task
+from polarbear_plugins.inference.scores import instance_scores, ranks_used
+from polarbear_plugins.inference.task import Groups, LikelihoodName, Task
 from polarbear_plugins.plackett_luce.likelihood import Likelihood, helmert
-from polarbear_plugins.plackett_luce.subsets import Statistics
+from polarbear_plugins.plackett_luce.subsets import Statistics, first_place_statistics, statistics_of
 from polarbear_plugins.posterior.group_effect import GroupEffect, Scope
 from polarbear_plugins.priors import BUILT_IN_PRIORS
-from polarbear_plugins.rankings.ranks import UNRANKED_RANK
 from polarbear_plugins.rankings.table import RankingTable
 
 # Not 0.05: that no difference is found between few groups is no evidence that there is none, and a spread that is
@@ -68,7 +67,11 @@ class GroupModel:
 
 
 def model_groups(
-    table: RankingTable, ranks: RankArray, statistics: Statistics, groups: Groups, seed: np.random.SeedSequence
+    table: RankingTable,
+    likelihood: LikelihoodName,
+    statistics: Statistics,
+    groups: Groups,
+    seed: np.random.SeedSequence,
 ) -> GroupModel | None:
     """Model of the groups of a table; ``None`` where groups say nothing.
 
@@ -82,14 +85,14 @@ def model_groups(
     member_of = np.array([position[name] for name in names], dtype=np.intp)
     pilot_seed, permutation_seed = seed.spawn(2)
     centre = _pilot(table, statistics, pilot_seed)
-    scores = instance_scores(table, ranks, centre)
+    scores = instance_scores(table, ranks_used(table, likelihood), centre)
     p = _permutation_test(scores, member_of, np.random.default_rng(permutation_seed))
     scope: Scope = "same"
     if groups == "new" or (groups == "auto" and not table.fixed_groups and p <= _PASSED_OVER):
         scope = "new"
     # An instance with several runs varies less than the single ranking that the likelihood takes it for.
     noise = _noise(scores, member_of, Likelihood(statistics).information(centre))
-    shares, shifts = _spread(table, ranks, member_of, centre, noise)
+    shares, shifts = _spread(table, likelihood, member_of, centre, noise)
     effect = GroupEffect(
         scope=scope,
         groups=count,
@@ -150,14 +153,19 @@ def _noise(scores: FloatArray, member_of: NDArray[np.intp], information: FloatAr
 
 
 def _spread(
-    table: RankingTable, ranks: RankArray, member_of: NDArray[np.intp], centre: FloatArray, noise: FloatArray
+    table: RankingTable,
+    likelihood_name: LikelihoodName,
+    member_of: NDArray[np.intp],
+    centre: FloatArray,
+    noise: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Posterior of the spread between groups, and the shift of the centre under each; see :class:`GroupModel`."""
     timepoints, n = centre.shape
     places = np.unique(np.linspace(0, timepoints - 1, min(timepoints, _TIMEPOINTS)).round().astype(int))
     basis = helmert(n)
     shape = int(member_of.max()) + 1, places.size, n - 1
-    counts = _by_group(table, ranks[:, places], member_of)
+    count = statistics_of if likelihood_name == "rankings" else first_place_statistics
+    counts = count(_apart_by_group(table, table.ranks[:, places], member_of), table.weights)
     likelihood = Likelihood(counts.weighted(np.tile(1 / noise[places], shape[0])))
     evidence, shifts = [], []
     middle = centre[places] @ basis
@@ -185,13 +193,9 @@ def _spread(
     return shares[:, nearest], np.array(shifts)[:, nearest]
 
 
-def _by_group(table: RankingTable, ranks: RankArray, member_of: NDArray[np.intp]) -> Statistics:
-    """Statistics of each group at each timepoint, in the place of timepoints."""
-    from polarbear_plugins.plackett_luce.subsets import first_place_statistics, statistics_of
-
+def _apart_by_group(table: RankingTable, ranks: RankArray, member_of: NDArray[np.intp]) -> RankArray:
+    """Ranks with a place of its own, among timepoints, for each group at each timepoint."""
     rows, timepoints, n = ranks.shape
     wide = np.zeros((rows, int(member_of.max()) + 1, timepoints, n), dtype=ranks.dtype)
     wide[np.arange(rows), member_of[table.instance_index]] = ranks
-    only_first = bool(((ranks == 0) | (ranks == 1) | (ranks == UNRANKED_RANK)).all())
-    count = first_place_statistics if only_first else statistics_of
-    return count(wide.reshape(rows, -1, n), table.weights)
+    return wide.reshape(rows, -1, n)

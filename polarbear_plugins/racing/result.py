@@ -111,7 +111,7 @@ class RaceResult:
 
     def second_opinion(self) -> SecondOpinion:
         """Which eliminations are also certain without the model, from direct wins alone."""
-        return second_opinion(self.state.table, about_new_groups(self.posterior))
+        return second_opinion(self.state.table, self._posterior is not None and about_new_groups(self._posterior))
 
     @property
     def certain_without_model(self) -> tuple[str, ...]:

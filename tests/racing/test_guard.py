@@ -77,13 +77,14 @@ def support(wins: int, losses: int, ties: int = 0, *, alpha: float = 0.99) -> tu
     ("wins", "losses", "ties", "better"),
     # With one of each beforehand the probability of a majority is 1 - 2^-(wins + 1) without a loss.
     [
-        (3, 0, 0, False),
-        (4, 0, 0, True),
-        (6, 1, 0, True),
-        (5, 1, 0, False),
-        (4, 0, 4, False),
-        (7, 0, 6, True),
-        (60, 40, 0, True),
+        (5, 0, 0, False),
+        (6, 0, 0, True),
+        (8, 1, 0, True),
+        (7, 1, 0, False),
+        (6, 0, 4, False),
+        (9, 0, 6, True),
+        (60, 40, 0, False),
+        (61, 39, 0, True),
     ],
 )
 def test_a_dominance_needs_a_majority_that_is_sure(wins: int, losses: int, ties: int, better: bool) -> None:

@@ -58,8 +58,8 @@ class RaceSettings:
         also settled once it is sure that neither can dominate the other.
     rule
         What eliminates.  ``"posterior"``: the probability of dominance under the model.  ``"anytime-valid"``: direct
-        wins alone, without a model, such that P(any wrong elimination, ever) is at most ``1 - alpha``; it needs about
-        twice as many instances, and every run in full.
+        wins alone, without a model, such that P(any wrong elimination, ever) is at most ``1 - alpha``; it needs two
+        to three times the instances, and every run in full.
     guard
         ``"counts"``: a relation that the model sees counts only if it is not contradicted by who is first and by direct
         wins, which can be counted whatever the model.  ``"none"``: the model alone decides.

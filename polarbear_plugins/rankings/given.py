@@ -42,3 +42,8 @@ def as_groups(groups: Sequence[str | int | None]) -> list[str | None]:
     if isinstance(groups, str) or not isinstance(groups, Iterable):
         raise InvalidInputError(f"groups: expected a list of names, got {groups!r}.")
     return [None if group is None else as_name(group, f"groups[{row}]") for row, group in enumerate(groups)]
+
+
+def describe_grid(timepoints: FloatArray) -> str:
+    """Timepoints in a message: how many, and from when to when."""
+    return f"{timepoints.size} from {timepoints[0]:g} to {timepoints[-1]:g}"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray, RankArray
 from polarbear_plugins.errors import InvalidInputError
+
+Array = TypeVar("Array", bound=NDArray[np.generic])
 
 
 class Store:
@@ -83,3 +87,9 @@ class Store:
                 )
             named[name] = group
         return named
+
+
+def read_only(array: Array) -> Array:
+    """The same array, which can no longer be written to."""
+    array.flags.writeable = False
+    return array

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +12,9 @@ from polarbear_plugins.arrays import BoolArray, FloatArray, RankArray
 from polarbear_plugins.checks import as_array, as_choice, as_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import as_name, natural_key
-from polarbear_plugins.rankings.given import as_algorithms, as_groups, as_weights
+from polarbear_plugins.rankings.given import as_algorithms, as_groups, as_weights, describe_grid
 from polarbear_plugins.rankings.ranks import ranks_of
-from polarbear_plugins.rankings.store import Store
+from polarbear_plugins.rankings.store import Store, read_only
 from polarbear_plugins.rankings.views import frame_of, html_of
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 from polarbear_plugins.trajectories.trajectory import minimised
@@ -27,7 +27,6 @@ Repetitions: TypeAlias = Literal["weight", "independent"]
 Parts: TypeAlias = tuple[
     tuple[str, ...], FloatArray, Repetitions, float, FloatArray, list[str], FloatArray, list[str] | None, bool
 ]
-Array = TypeVar("Array", bound=NDArray[np.generic])
 
 
 class RankingTable:
@@ -190,8 +189,8 @@ class RankingTable:
                 raise InvalidInputError(f"append: the tables differ in their {what}: {mine!r} and {other!r}.")
         if not np.array_equal(self.timepoints, block.timepoints):
             raise InvalidInputError(
-                f"append: the tables have different timepoints: {_describe_grid(self.timepoints)} and "
-                f"{_describe_grid(block.timepoints)}."
+                f"append: the tables have different timepoints: {describe_grid(self.timepoints)} and "
+                f"{describe_grid(block.timepoints)}."
             )
         return self._append_block(block, slice(len(block)))
 
@@ -234,7 +233,7 @@ class RankingTable:
     @property
     def values(self) -> FloatArray:
         """``values[row, timepoint, algorithm]``: best value so far, minimised; ``nan`` where not observed."""
-        return _read_only(self._store.values[: self._rows])
+        return read_only(self._store.values[: self._rows])
 
     @property
     def ranks(self) -> RankArray:
@@ -242,7 +241,7 @@ class RankingTable:
 
         An unranked algorithm has the rank ``UNRANKED_RANK``, which is above all others.
         """
-        return _read_only(self._store.ranks[: self._rows])
+        return read_only(self._store.ranks[: self._rows])
 
     @property
     def instances(self) -> tuple[str, ...]:
@@ -284,7 +283,7 @@ class RankingTable:
     @property
     def instance_index(self) -> NDArray[np.intp]:
         """For each row, which of ``instances`` it belongs to."""
-        return _read_only(self._store.instance_index[: self._rows])
+        return read_only(self._store.instance_index[: self._rows])
 
     @property
     def repetition_index(self) -> NDArray[np.intp]:
@@ -302,7 +301,7 @@ class RankingTable:
         """Weight of each row; with ``repetitions="weight"`` the rows of an instance together weigh 1."""
         given = self._store.weights[: self._rows]
         if self.repetitions == "independent":
-            return _read_only(given)
+            return read_only(given)
         return given / np.bincount(self.instance_index, minlength=1)[self.instance_index]
 
     def __len__(self) -> int:
@@ -374,7 +373,7 @@ class RankingTable:
     def __repr__(self) -> str:
         groups = f", {len(set(self.groups))} groups" if self.groups else ""
         return (
-            f"RankingTable({len(self.algorithms)} algorithms, timepoints {_describe_grid(self.timepoints)}, "
+            f"RankingTable({len(self.algorithms)} algorithms, timepoints {describe_grid(self.timepoints)}, "
             f"{self._instances} instances in {self._rows} rows{groups})"
         )
 
@@ -400,12 +399,3 @@ def compared_rows(table: RankingTable) -> BoolArray:
     """``[row, timepoint]``: whether something is compared: an algorithm is ranked, and another is there."""
     ranks = table.ranks
     return (np.count_nonzero(ranks, axis=-1) > 1) & (ranks == 1).any(axis=-1)
-
-
-def _read_only(array: Array) -> Array:
-    array.flags.writeable = False
-    return array
-
-
-def _describe_grid(timepoints: FloatArray) -> str:
-    return f"{timepoints.size} from {timepoints[0]:g} to {timepoints[-1]:g}"

@@ -101,8 +101,9 @@ def _settled(result: RaceResult, forecast: Forecast | None) -> str:
     pairs = result.open_pairs
     some = "; ".join(f"{one} and {other}" for one, other, _ in pairs[:3]) + (" ..." if len(pairs) > 3 else "")
     text = f"{len(pairs)} pair{'s are' if len(pairs) > 1 else ' is'} not settled ({some})"
-    if result.stopped not in ("resolved", "analyzed"):
-        text += f", {_WHY[result.stopped]}"
+    why = _WHY.get(result.stopped)  # none for a word that no race writes, in a file that was changed
+    if why is not None and result.stopped not in ("resolved", "analyzed"):
+        text += f", {why}"
     if forecast is not None:
         text += f"; {forecast} would likely settle {'them' if len(pairs) > 1 else 'it'}"
     return f"{text}."

@@ -244,8 +244,12 @@ def test_a_report_of_a_misfit_tells_where_and_chooses_from_first_places(misfit: 
     assert "Choose c " not in page
     assert "best of those that are left, by first places, P(best)" in page
     assert re.search(r"budget choose rating P\(best\) 1 to 2 [ab] ", page)
-    assert "by the model, which does not fit" in page
     assert "of all algorithms where they are those of the model, which does not fit, and of those that are left" in page
+
+
+def test_figures_of_the_model_say_that_it_does_not_fit(misfit: RaceResult) -> None:
+    pytest.importorskip("matplotlib")
+    assert "by the model, which does not fit" in text_of(misfit, compute(misfit))
 
 
 def test_both_ratings_are_those_among_the_algorithms_that_are_left(misfit: RaceResult) -> None:

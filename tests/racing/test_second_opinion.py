@@ -330,5 +330,5 @@ def better_at_one_timepoint_only(rng: np.random.Generator) -> np.ndarray:
 def test_who_is_not_dominated_is_called_so_at_any_of_300_looks_in_at_most_one_percent(
     values: Callable[[np.random.Generator], np.ndarray],
 ) -> None:
-    simulations = 400
+    simulations = 200
     assert crossings(values, simulations) <= binom.ppf(0.999, simulations, 0.01)

@@ -78,7 +78,7 @@ def settings_options(command: Command) -> Command:
             default=_DEFAULTS.rule,
             show_default=True,
             help="Eliminate by the posterior, or by direct wins alone: no model, and P(any wrong elimination, ever) at "
-            "most 1 - alpha, for two to three times the instances.",
+            "most 1 - alpha if instances are independent draws, for two to three times as many of them.",
         ),
         click.option(
             "--guard",

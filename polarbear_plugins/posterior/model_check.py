@@ -79,11 +79,6 @@ class ModelCheck:
         return self.p > LEVEL
 
     @property
-    def places(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Timepoints at which the rankings by themselves do not look like the model."""
-        return np.minimum(self.p_first, self.p_pairs) <= LEVEL / 2
-
-    @property
     def telling_gap(self) -> Gap | None:
         """The largest gap of the kind, first places or pairs, that speaks more against the model."""
         return self.first_gap if self.p_first.min() <= self.p_pairs.min() else self.pair_gap

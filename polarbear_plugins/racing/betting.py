@@ -24,7 +24,8 @@ from polarbear_plugins.rankings.tallies import Tallies, tally
 
 # Stakes as a share of the largest that cannot lose everything, and how the money is spread over them: at the least sure
 # timepoint a rival rarely wins nearly always.  Spreading costs little against the best stake in hindsight, and counts
-# suffice: the data need not be kept.  Found with benchmarks/evidence/misfit.py, as the number of first instances.
+# suffice: the data need not be kept.  Chosen on the Gaussian data of benchmarks/misfit_cases.py, as is the number of
+# first instances; whatever they are, the bets are fair.
 _STAKES = (np.arange(40) + 0.5) / 40
 _LOG_MONEY = np.log(_STAKES * (1 - _STAKES) ** 2) - np.log(np.sum(_STAKES * (1 - _STAKES) ** 2))
 _FIRST_INSTANCES = 12

@@ -15,8 +15,8 @@ from polarbear_plugins.arrays import BoolArray, FloatArray
 from polarbear_plugins.rankings.tallies import Tallies
 
 # How sure the counts must be that a dominance is real: of the majority, and of first places.  An equivalence must only
-# not be refuted.  Chosen with benchmarks/evidence/misfit.py: 0.95 for both lets twice as many wrong eliminations
-# through on two kinds of instances, and 0.99 costs more than a tenth on data that hardly misfit.
+# not be refuted.  Chosen on the data of benchmarks/misfit_cases.py: 0.95 for both lets more than twice as many wrong
+# eliminations through on two kinds of instances, and 0.99 costs more than a tenth on data that hardly misfit.
 _MAJORITY = 0.985
 _FIRST = 0.95
 _REFUTED = 0.05

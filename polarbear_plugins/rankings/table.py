@@ -22,7 +22,6 @@ from polarbear_plugins.trajectories.trajectory import minimised
 if TYPE_CHECKING:
     import pandas as pd
 
-
 Repetitions: TypeAlias = Literal["weight", "independent"]
 Parts: TypeAlias = tuple[
     tuple[str, ...], FloatArray, Repetitions, float, FloatArray, list[str], FloatArray, list[str] | None, bool

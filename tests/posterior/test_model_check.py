@@ -182,12 +182,6 @@ def test_the_model_is_called_wrong_at_two_percent(p: float, fits: bool) -> None:
     assert replace(CHECK, p=p).fits is fits
 
 
-def test_timepoints_at_which_the_model_is_wrong_by_themselves() -> None:
-    assert CHECK.places.tolist() == [True, False]
-    assert replace(CHECK, p_pairs=np.array([0.5, 0.01])).places.tolist() == [True, True]
-    assert replace(CHECK, p_first=np.array([0.02, 0.02])).places.tolist() == [False, False]
-
-
 def test_a_check_reads_as_a_sentence() -> None:
     assert str(CHECK) == (
         "The model does not fit (p = 0.004): a is first on 50% of the instances at 1, and by the model on 70%."

@@ -15,7 +15,7 @@ from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.forecast import Forecast
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.report.commands import how_to_repeat
-from polarbear_plugins.report.words import Stretch, error_text, mean_ratings, reasons, stretches
+from polarbear_plugins.report.words import Stretch, error_text, mean_ratings, misfits, reasons, stretches
 
 _MOST_ROWS = 60
 _MEANS = {
@@ -150,7 +150,8 @@ def open_questions(result: RaceResult, expected: Forecast | None) -> Markup:
     if settings.resolution == "strict":
         advice += '; resolution "crossing" also settles a pair once it is sure that neither dominates the other'
     needed = (
-        "How many instances it takes is not forecast, since the model does not fit."
+        "How many instances it takes is not forecast, since "
+        + ("the model does not fit." if misfits(result) else "more of them do not make groups differ less.")
         if expected is None
         else f"Likely needed to settle {'them' if count > 1 else 'it'}: <strong>{text(expected)}</strong>, beside the "
         f"{len(result.state.table.instances):,} there are."

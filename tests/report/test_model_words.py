@@ -252,6 +252,21 @@ def test_figures_of_the_model_say_that_it_does_not_fit(misfit: RaceResult) -> No
     assert "by the model, which does not fit" in text_of(misfit, compute(misfit))
 
 
+def test_nothing_is_forecast_from_a_misfit_or_about_new_groups(misfit: RaceResult) -> None:
+    values = np.random.default_rng(3).normal(size=(24, 1, 2))
+    groups = [f"g{row // 6}" for row in range(24)]
+    new, same = (
+        analyze(table_of(values, groups=groups), RaceSettings(seed=1, draws=200, groups=scope))
+        for scope in ("new", "same")  # type: ignore[arg-type]
+    )
+    assert not new.resolved
+    assert not same.resolved
+    assert compute(misfit).forecast is None
+    assert compute(new).forecast is None
+    assert compute(same).forecast is not None
+    assert "not forecast, since more of them do not make groups differ less." in text_of(new, compute(new))
+
+
 def test_both_ratings_are_those_among_the_algorithms_that_are_left(misfit: RaceResult) -> None:
     logs = np.log(np.broadcast_to([0.3, 0.3, 0.2, 0.2], misfit.posterior.log_ratings.shape))
     result = replace(misfit, _posterior=replace(misfit.posterior, log_ratings=logs))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from polarbear_plugins.extras import require
 from polarbear_plugins.files import check_growth, read_text_table, unreadable
 from polarbear_plugins.plugins.hookspecs import hookimpl
-from polarbear_plugins.trajectories.long_form import NAME_ROLES, NUMBER_ROLES, LongFormOptions, read_long_form
+from polarbear_plugins.trajectories.columns import NAME_ROLES, NUMBER_ROLES, LongFormOptions
+from polarbear_plugins.trajectories.long_form import read_long_form
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from polarbear_plugins.adapters.ioh_logs.options import LogOptions, instance_nam
 from polarbear_plugins.adapters.ioh_logs.places import Folder
 from polarbear_plugins.adapters.ioh_logs.reading import LoggedRuns
 from polarbear_plugins.errors import InvalidInputError, SourceError
-from polarbear_plugins.trajectories.long_form import LongFormOptions, read_long_form
+from polarbear_plugins.trajectories.columns import LongFormOptions
+from polarbear_plugins.trajectories.long_form import read_long_form
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:

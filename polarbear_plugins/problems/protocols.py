@@ -18,7 +18,8 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import as_name
 from polarbear_plugins.problems.spaces import Configuration, ConfigurationSpace
-from polarbear_plugins.trajectories.trajectory import Trajectory, check_group
+from polarbear_plugins.trajectories.given import check_group
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.checks import as_number, as_vector, as_whole_number
-from polarbear_plugins.errors import InvalidInputError, short
-from polarbear_plugins.names import as_name
-from polarbear_plugins.trajectories.timepoints import as_timepoints, check_times
+from polarbear_plugins.checks import as_vector
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.trajectories.given import (
+    End,
+    check_clock,
+    check_ending,
+    check_group,
+    check_horizon,
+    check_incumbent,
+    check_labels,
+)
+from polarbear_plugins.trajectories.timepoints import as_timepoints
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +61,12 @@ class Trajectory:
         instances are not grouped.
     fixed_group
         The groups are all there are, as the 24 functions of BBOB, rather than a sample of more.
+    dimension
+        Of the instance, if it has one.
+    end
+        What is known past the horizon: ``"unknown"``, as for most logs; ``"stopped"``, the run was cut off there and
+        would have gone on, as those of a race; ``"done"``, it reached its target with its last value, so that there
+        is nothing better.
 
     Examples
     --------
@@ -68,6 +82,8 @@ class Trajectory:
     horizon: float
     group: str | None
     fixed_group: bool
+    dimension: int | None
+    end: End
 
     def __init__(
         self,
@@ -81,14 +97,17 @@ class Trajectory:
         incumbent: bool = False,
         group: str | int | None = None,
         fixed_group: bool = False,
+        dimension: int | None = None,
+        end: End = "unknown",
     ) -> None:
-        labels, who = _check_labels(algorithm, instance, seed)
+        labels, who = check_labels(algorithm, instance, seed)
         grouping = check_group(group, fixed_group, who)
         clock = as_vector(times, f"{who}: times")
         values = as_vector(best, f"{who}: best")
-        _check_clock(clock, values, who)
-        values = _check_incumbent(values, who) if incumbent else _check_best(values, clock, who)
-        self._set(*labels, clock, values, _check_horizon(horizon, clock, who), *grouping)
+        check_clock(clock, values, who)
+        values = check_incumbent(values, who) if incumbent else _check_best(values, clock, who)
+        horizon = check_horizon(horizon, clock, who)
+        self._set(*labels, clock, values, horizon, *grouping, *check_ending(dimension, end, _last_value(values), who))
 
     def _set(
         self,
@@ -100,6 +119,8 @@ class Trajectory:
         horizon: float,
         group: str | None,
         fixed_group: bool,
+        dimension: int | None,
+        end: End,
     ) -> None:
         """Set the fields, which were checked before."""
         times.flags.writeable = best.flags.writeable = False
@@ -112,6 +133,8 @@ class Trajectory:
             ("horizon", horizon),
             ("group", group),
             ("fixed_group", fixed_group),
+            ("dimension", dimension),
+            ("end", end),
         ):
             object.__setattr__(self, field, value)
 
@@ -128,6 +151,8 @@ class Trajectory:
         maximize: bool = False,
         group: str | int | None = None,
         fixed_group: bool = False,
+        dimension: int | None = None,
+        end: End = "unknown",
     ) -> Trajectory:
         """Trajectory of a run from the values of all its evaluations.
 
@@ -142,7 +167,7 @@ class Trajectory:
             How far the run was watched; until its last evaluation by default.
         maximize
             Larger values are better; the trajectory holds them with the sign flipped.
-        group, fixed_group
+        group, fixed_group, dimension, end
             As for the class.
 
         Examples
@@ -151,16 +176,17 @@ class Trajectory:
         >>> run.times, run.best, run.horizon
         (array([1., 4.]), array([4. , 1.5]), 5.0)
         """
-        labels, who = _check_labels(algorithm, instance, seed)
+        labels, who = check_labels(algorithm, instance, seed)
         grouping = check_group(group, fixed_group, who)
         observed = as_vector(values, f"{who}: values")
         clock = np.arange(1.0, observed.size + 1) if times is None else as_vector(times, f"{who}: times")
-        _check_clock(clock, observed, who)
-        horizon = _check_horizon(horizon, clock, who)
+        check_clock(clock, observed, who)
+        horizon = check_horizon(horizon, clock, who)
         best = _best_so_far(minimised(observed, maximize))
         changed = best != np.concatenate(([np.inf], best[:-1]))
         trajectory = cls.__new__(cls)
-        trajectory._set(*labels, clock[changed], best[changed], horizon, *grouping)
+        ending = check_ending(dimension, end, _last_value(best), who)
+        trajectory._set(*labels, clock[changed], best[changed], horizon, *grouping, *ending)
         return trajectory
 
     def in_group(self, group: str | int | None, fixed_group: bool = False) -> Trajectory:
@@ -172,20 +198,30 @@ class Trajectory:
         """
         grouping = check_group(group, fixed_group, f"trajectory of {self.algorithm!r} on {self.instance!r}")
         labelled = Trajectory.__new__(Trajectory)
-        labelled._set(self.algorithm, self.instance, self.seed, self.times, self.best, self.horizon, *grouping)
+        labelled._set(
+            self.algorithm,
+            self.instance,
+            self.seed,
+            self.times,
+            self.best,
+            self.horizon,
+            *grouping,
+            self.dimension,
+            self.end,
+        )
         return labelled
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, so that the arrays of a copy are read-only again.
         fields = (self.algorithm, self.instance, self.seed, self.times, self.best, self.horizon)
-        return _rebuild, (*fields, self.group, self.fixed_group)
+        return _rebuild, (*fields, self.group, self.fixed_group, self.dimension, self.end)
 
     def to_pandas(self) -> pd.DataFrame:
         """The run as a table that :func:`polarbear_plugins.read_trajectories` reads: a row for each improvement.
 
         Columns: ``algorithm``, ``instance``, ``seed``, ``time``, ``value`` (minimised) and ``horizon``; after
-        ``instance`` also ``group``, if it has one.  Join tables of several runs with ``pandas.concat``; a run without
-        any value has no rows.
+        ``instance`` also ``group`` and ``dimension``, if it has them, and at the end ``end``, if it is known.  Join
+        tables of several runs with ``pandas.concat``; a run without any value has no rows.
 
         >>> Trajectory(algorithm="a", instance="f", times=[1, 4], best=[8, 2], horizon=9).to_pandas()
           algorithm instance  seed  time  value  horizon
@@ -196,8 +232,10 @@ class Trajectory:
 
         same: dict[str, Any] = {"algorithm": self.algorithm, "instance": self.instance}
         same |= {} if self.group is None else {"group": self.group}
+        same |= {} if self.dimension is None else {"dimension": self.dimension}
         same["seed"] = self.seed
-        frame = pd.DataFrame({"time": self.times, "value": self.best, "horizon": self.horizon})
+        ending = {} if self.end == "unknown" else {"end": self.end}
+        frame = pd.DataFrame({"time": self.times, "value": self.best, "horizon": self.horizon, **ending})
         for place, (column, value) in enumerate(same.items()):
             frame.insert(place, column, value)
         return frame
@@ -206,8 +244,7 @@ class Trajectory:
         if not isinstance(other, Trajectory):
             return NotImplemented
         return (
-            (self.algorithm, self.instance, self.seed, self.horizon, self.group, self.fixed_group)
-            == (other.algorithm, other.instance, other.seed, other.horizon, other.group, other.fixed_group)
+            all(getattr(self, name) == getattr(other, name) for name in _SCALARS)
             and np.array_equal(self.times, other.times)
             and np.array_equal(self.best, other.best)
         )
@@ -221,10 +258,15 @@ class Trajectory:
             last = "unranked" if self.best[-1] == UNRANKED else f"{self.best[-1]:g}"
             end = f"{self.times.size} steps to {last} at time {self.times[-1]:g}"
         group = "" if self.group is None else f"group={self.group!r}, "
+        dimension = "" if self.dimension is None else f"dimension={self.dimension}, "
+        known = "" if self.end == "unknown" else f", {self.end}"
         return (
-            f"Trajectory(algorithm={self.algorithm!r}, instance={self.instance!r}, {group}seed={self.seed}, "
-            f"{end}, watched until {self.horizon:g})"
+            f"Trajectory(algorithm={self.algorithm!r}, instance={self.instance!r}, {group}{dimension}seed={self.seed}, "
+            f"{end}, watched until {self.horizon:g}{known})"
         )
+
+
+_SCALARS = ("algorithm", "instance", "seed", "horizon", "group", "fixed_group", "dimension", "end")
 
 
 def _rebuild(
@@ -234,8 +276,10 @@ def _rebuild(
     times: FloatArray,
     best: FloatArray,
     horizon: float,
-    group: str | None = None,  # without it and the next in pickles of before there were groups
+    group: str | None = None,  # pickles of earlier versions lack it and what follows
     fixed_group: bool = False,
+    dimension: int | None = None,
+    end: End = "unknown",
 ) -> Trajectory:
     return Trajectory(
         algorithm=algorithm,
@@ -247,6 +291,8 @@ def _rebuild(
         incumbent=True,  # the values were checked at its creation, as best values so far or as an incumbent's
         group=group,
         fixed_group=fixed_group,
+        dimension=dimension,
+        end=end,
     )
 
 
@@ -268,48 +314,9 @@ def sample_staircase(trajectory: Trajectory, timepoints: FloatArray) -> FloatArr
     return values
 
 
-def _check_labels(algorithm: object, instance: object, seed: object) -> tuple[tuple[str, str, int], str]:
-    """Names and seed, and what to call the trajectory in messages."""
-    algorithm = as_name(algorithm, "algorithm of a trajectory")
-    instance = as_name(instance, f"instance of a trajectory of {algorithm!r}")
-    who = f"trajectory of {algorithm!r} on {instance!r}"
-    return (algorithm, instance, as_whole_number(seed, f"{who}: seed")), who
-
-
-def check_group(group: object, fixed_group: object, who: str) -> tuple[str | None, bool]:
-    """Group of an instance, and whether the groups are all there are."""
-    if not isinstance(fixed_group, bool):
-        raise InvalidInputError(f"{who}: fixed_group: expected true or false, got {short(fixed_group)}.")
-    if group is None:
-        if fixed_group:
-            raise InvalidInputError(f"{who}: fixed_group=True says something about its group, and it has none.")
-        return None, False
-    return as_name(group, f"{who}: group"), fixed_group
-
-
-def _check_clock(times: FloatArray, values: FloatArray, who: str) -> None:
-    if times.size != values.size:
-        raise InvalidInputError(f"{who}: expected a value for each time, got {times.size} times, {values.size} values.")
-    check_times(times, who)
-
-
-def _check_horizon(horizon: float | None, times: FloatArray, who: str) -> float:
-    if horizon is None:
-        if not times.size:
-            raise InvalidInputError(f"{who} is empty: say with horizon= how long it was watched.")
-        horizon = times[-1]
-    horizon = as_number(horizon, f"{who}: horizon")
-    if horizon < (times[-1] if times.size else 0):
-        last = f"the last time {times[-1]:g}" if times.size else "time 0"
-        raise InvalidInputError(f"{who}: horizon {horizon:g} lies before {last}.")
-    return horizon
-
-
-def _check_incumbent(values: FloatArray, who: str) -> FloatArray:
-    absent = np.isnan(values)
-    if absent.any():
-        raise InvalidInputError(f"{who}: an incumbent needs a value, got nan at position {int(np.argmax(absent))}.")
-    return values
+def _last_value(best: FloatArray) -> float | None:
+    """Last value of a run; ``None`` if it has none, or if it is not known."""
+    return float(best[-1]) if best.size and best[-1] < np.inf and best[-1] != UNRANKED else None
 
 
 def _check_best(best: FloatArray, times: FloatArray, who: str) -> FloatArray:

@@ -254,30 +254,30 @@ def test_longest_watches_all_runs_until_the_last_row_of_any() -> None:
     assert [run.horizon for run in read(table, horizon="last")] == [1.0, 10.0]
 
 
-def test_runs_that_end_before_others_on_their_instance_are_warned_about(tmp_path: Path) -> None:
-    table = frame(algorithm=["csa", "msr"])
+def test_the_dimension_and_the_end_of_a_run_are_columns(tmp_path: Path) -> None:
+    table = frame(algorithm=["csa", "msr"], dimension=5, end=["done", None])
     table.to_csv(tmp_path / "runs.csv", index=False)
-    with pytest.warns(PolarBearWarning, match=r"^data frame: 1 of 2 runs end before others on the same instance"):
-        runs = read(table)
-    with pytest.warns(PolarBearWarning, match=r"^runs\.csv: 1 of 2 runs end before"):
-        assert read(tmp_path / "runs.csv") == runs
-    assert runs == read(table, horizon="last")
+    for source in (table, tmp_path / "runs.csv"):
+        runs = read(source)
+        assert [(run.dimension, run.end) for run in runs] == [(5, "done"), (5, "unknown")]
+    again = pd.concat([run.to_pandas() for run in runs])
+    assert read(again) == runs
 
 
 @pytest.mark.parametrize(
-    "table",
+    ("columns", "message"),
     [
-        frame(algorithm=["csa", "msr"], time=[10, 10]),
-        frame(instance=["f1", "f2"]),
-        frame(algorithm=["csa", "msr"], horizon=20),
+        ({"dimension": [5, 0]}, r"row 1: expected a whole number from 1 on in 'dimension', got 0\."),
+        ({"dimension": [5, 2.5]}, r"row 1: expected a whole number from 1 on in 'dimension', got 2\.5\."),
+        ({"dimension": [5, 6]}, r"row 1: expected the dimension '5', which the instance 'f1' has at .*, got '6'\. An"),
+        ({"end": ["done", "stopped"]}, r"row 1: expected the same word in all rows of a run in 'end', got 'stopped'\."),
+        ({"end": ["over", "over"]}, r"row 0: expected unknown or stopped or done in 'end', got 'over'\."),
+        ({"end": ["done", "done"], "value": [np.nan, np.nan]}, r"end='done' says that it reached its target, and it"),
     ],
-    ids=["same end", "other instances", "horizon column"],
 )
-def test_there_is_no_warning_without_such_runs(table: pd.DataFrame) -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        read(table)
-    assert caught == []
+def test_a_wrong_dimension_or_end_is_refused_by_its_place(columns: dict[str, object], message: str) -> None:
+    with pytest.raises(SourceError, match=message):
+        read(frame(**columns))
 
 
 # Names
@@ -583,7 +583,7 @@ def test_a_parquet_file_with_names_that_are_no_text_is_refused(tmp_path: Path) -
         ({"colour": "red"}, "A table has no option 'colour'. It takes columns, maximize, horizon"),
         (
             {"columns": {"times": "t"}},
-            "there is no role 'times'. The roles are algorithm, instance, time, value, seed, horizon",
+            "there is no role 'times'. The roles are algorithm, instance, time, value, group, dim",
         ),
         ({"columns": "times=t"}, "there is no role 'times'"),
         ({"columns": "time"}, "expected the name of a column for 'time'"),

@@ -538,7 +538,7 @@ def _options() -> dict[str, tuple[Callable[[str], object], tuple[str, ...]]]:
     from polarbear_plugins.partial_orders.criteria import best_at_timepoints
     from polarbear_plugins.problems.protocols import Identity
     from polarbear_plugins.racing.posteriors import check_inference
-    from polarbear_plugins.trajectories.long_form import LongFormOptions
+    from polarbear_plugins.trajectories.columns import LongFormOptions
 
     plugins, posterior = load_plugins(), _posterior()
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.cli.completion import complete_names
 from polarbear_plugins.cli.output import Command
 from polarbear_plugins.errors import InvalidInputError, UnknownNameError
@@ -167,6 +168,19 @@ def parse_timepoints(text: str) -> int | list[float]:
             f"--timepoints: expected a whole number of timepoints up to {MOST_TIMEPOINTS}, got {text!r}."
         )
     return int(numbers[0])
+
+
+def parse_budget(text: str) -> tuple[float, bool]:
+    """Last timepoint, and whether it is in multiples of the dimension.
+
+    >>> parse_budget("2000d"), parse_budget("1e4")
+    ((2000.0, True), (10000.0, False))
+    """
+    number = text.strip().removesuffix("d")
+    try:
+        return as_number(float(number), "--budget", above=0), number != text.strip()
+    except ValueError:
+        raise InvalidInputError(f"--budget: expected a number such as 10000 or 2000d, got {text!r}.") from None
 
 
 def parse_numbers(text: str, option: str) -> list[float]:

@@ -16,11 +16,13 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from polarbear_plugins.display.text import amount, few_places, visible
+from polarbear_plugins.display.text import amount, few_places, share_text, visible
 from polarbear_plugins.racing.by_group import GroupPart
 from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.rankings.comparable import instances_seen
 from polarbear_plugins.report.computed import Computed, compute
-from polarbear_plugins.report.words import conclusion, leaders_text, mean_ratings, misfits, reasons
+from polarbear_plugins.report.observations import seen_text
+from polarbear_plugins.report.words import conclusion, leaders_text, misfits, reasons
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -109,22 +111,24 @@ def show_result(out: Console, result: RaceResult, unit: str = "", known: Compute
     """
     known = compute(result) if known is None else known
     if result.rounds:
-        out.print(_heading(result))
+        out.print(_heading(result), soft_wrap=True)
         out.print(_table(result, known, narrow=out.width < WIDE))
     out.print(conclusion(result, unit, *known), soft_wrap=True)
 
 
 def _heading(result: RaceResult) -> str:
+    partial = bool((instances_seen(result.state.table) < len(result.state.table.instances)).any())
+    seen = " (in brackets, on how many instances it was seen there, if not on all)" if partial else ""
     if misfits(result):
-        return "Probability of being best of those left, by first places, since the model does not fit:"
-    return "Probability of being best of all, by the mean of the posterior:"
+        return f"Probability of being best of those left, by first places, since the model does not fit{seen}:"
+    return f"Probability of being best of all, by the mean of the posterior{seen}:"
 
 
 def _table(result: RaceResult, known: Computed, *, narrow: bool) -> Table:
     grid = result.timepoints
     columns = sorted({0, grid.size - 1}) if narrow else few_places(grid.size)
     posterior = known.robust or result.posterior
-    mean = dict(zip(posterior.algorithms, mean_ratings(posterior).T, strict=True))
+    mean = dict(zip(posterior.algorithms, posterior.mean_ratings.T, strict=True))
     summary, why = result.summary(), reasons(result, known.robust)
     failed = bool(summary["failed"].any())
     view = text_table(
@@ -135,25 +139,27 @@ def _table(result: RaceResult, known: Computed, *, narrow: bool) -> Table:
         *([] if narrow else [">instances", ">cost"]),
         *([">failed"] if failed else []),
     )
-    for name, row in summary.iterrows():
+    seen = seen_text(result)
+    for label, row in summary.iterrows():
+        name = str(label)
         eliminated = row["status"] == "out"
         status = "in"
         if eliminated:
             status = f"out (round {row['round']})" if len(result.rounds) > 1 else "out"
-        cells = [f"{mean[str(name)][t]:.0%}" if name in mean else "-" for t in columns]
+        cells = [f"{share_text(mean[name][t])}{seen[name][t]}" if name in mean else "-" for t in columns]
         if not narrow:
             cells += [f"{row['instances']:,}", amount(row["cost"])]
         cells += [str(row["failed"])] if failed else []
-        because = Text(why[str(name)])
-        view.add_row(Text(str(name)), status, because, *cells, style="dim" if eliminated else None)
+        because = Text(why[name])
+        view.add_row(Text(name), status, because, *cells, style="dim" if eliminated else None)
     return view
 
 
-def group_table(parts: Sequence[GroupPart], *, narrow: bool) -> Table:
+def group_table(parts: Sequence[GroupPart], what: str, *, narrow: bool) -> Table:
     """Table of the groups: the algorithm most often first in each at a few timepoints, and its rating there."""
     grid = parts[0].timepoints
     columns = sorted({0, grid.size - 1}) if narrow else range(grid.size)
-    view = text_table("group", ">instances", *(f"at {grid[t]:,.5g}" for t in columns))
+    view = text_table(what, ">instances", *(f"at {grid[t]:,.5g}" for t in columns))
     for part in parts:
         view.add_row(part.group, f"{part.instances:,}", *(leaders_text(part, t) for t in columns))
     return view

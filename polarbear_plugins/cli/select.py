@@ -117,6 +117,12 @@ def _show(choice: Choice | PortfolioChoice, preference: str, risk: str) -> None:
         for name, row in summary.head(_MOST_ROWS).iterrows():
             view.add_row(Text(str(name)), *(f"{value:.3g}" for value in row))
         text = f"Choose {choice.algorithm}"
+        if not choice.supported:
+            text = (
+                f"No choice is supported: nothing is noticeably better than {choice.algorithm} with probability "
+                f"{choice.support:.0%} only, and {', '.join(choice.rivals)} may be better. More instances would tell. "
+                f"{choice.algorithm} is the highest"
+            )
     out = console()
     out.print(view)
     out.print(

@@ -60,3 +60,12 @@ def probability_text(p: float) -> str:
     ('P = 0.998', 'P > 0.9995')
     """
     return "P > 0.9995" if p > 0.9995 else f"P = {p:.3f}"
+
+
+def share_text(share: float) -> str:
+    """Text of a share, a dash if it is unknown.
+
+    >>> share_text(0.256), share_text(float("nan"))
+    ('26%', '-')
+    """
+    return "-" if np.isnan(share) else f"{share:.0%}"

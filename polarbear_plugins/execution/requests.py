@@ -173,13 +173,17 @@ def sample_at_timepoints(trajectory: object, request: Request) -> Trajectory:
         raise InvalidInputError(
             f"{who} returned a trajectory of {trajectory.algorithm!r} on {trajectory.instance!r}; labels must agree."
         )
-    if trajectory.horizon < request.timepoints[-1]:
+    done = trajectory.end == "done"
+    if trajectory.horizon < request.timepoints[-1] and not done:
         raise InvalidInputError(
             f"{who} was asked to run until {request.horizon:g}, and returned a trajectory with horizon "
-            f"{trajectory.horizon:g}. A run that stops early and would never improve again returns horizon=horizon."
+            f"{trajectory.horizon:g}. A run that stops early and would never improve again returns horizon=horizon; "
+            'one that has reached its target returns end="done".'
         )
     grid = request.timepoints
     values = sample_staircase(trajectory, grid)
+    if done:  # nothing is better than the target, and all that reached it are equal
+        values[grid >= trajectory.times[-1]] = -np.inf
     steps = np.concatenate(([values[0] < np.inf], values[1:] < values[:-1]))
     # A plain Trajectory, even if the algorithm returned a subclass.
     return Trajectory(

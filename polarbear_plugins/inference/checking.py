@@ -10,7 +10,8 @@ from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.posterior.model_check import Gap, ModelCheck
 from polarbear_plugins.posterior.posterior import Posterior
-from polarbear_plugins.rankings.table import RankingTable, compared_rows
+from polarbear_plugins.rankings.comparable import compared_rows
+from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.rankings.tallies import first_places, tally
 
 _REPLICATIONS = 500

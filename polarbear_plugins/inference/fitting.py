@@ -23,7 +23,8 @@ from polarbear_plugins.plugins.manager import installed_plugins
 from polarbear_plugins.posterior.group_effect import GroupEffect
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.priors import BUILT_IN_PRIORS, Prior, TemporalPrior
-from polarbear_plugins.rankings.table import RankingTable, check_comparable
+from polarbear_plugins.rankings.comparable import check_comparable, observed
+from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.seeds import derived_seed
 
 # By the place of their function: they import scipy or PyMC, which must not happen before one is used.
@@ -159,6 +160,7 @@ def fit(
         diagnostics=diagnostics,
         hyperparameters=dict(done.hyperparameters),
         likelihood=likelihood,
+        observed=observed(table),
         state=done.state,
     )
     if check and likelihood == "rankings":  # first places are multinomial: there is nothing to check

@@ -77,7 +77,7 @@ class MeasureOrders:
         columns: dict[str, FloatArray] = {str(measure): values for measure, values in self.by_measure.items()}
         if posterior is not None:
             places = self.columns_in(posterior)
-            grid, ratings = posterior.timepoints, posterior.ratings.mean(axis=0)
+            grid, ratings = posterior.timepoints, posterior.mean_ratings
             shown = np.unique(np.linspace(0, grid.size - 1, min(timepoints, grid.size)).round().astype(int))
             columns |= {f"rating at {grid[t]:,.5g}": ratings[t, places] for t in shown}
         frame = pd.DataFrame(columns, index=pd.Index(self.algorithms, name="algorithm"))

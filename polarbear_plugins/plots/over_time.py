@@ -73,8 +73,9 @@ def plot_ratings(
     tones = as_colours(colour, posterior.algorithms)
     columns = [posterior.algorithms.index(name) for name in names]
     ratings = np.exp(posterior.log_ratings[:, :, columns])
-    mean = ratings.mean(axis=0)
-    low, high = np.quantile(ratings, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    bands = np.stack([ratings.mean(axis=0), *np.quantile(ratings, [(1 - level) / 2, (1 + level) / 2], axis=0)])
+    # A gap where an algorithm was never observed.
+    mean, low, high = np.where(posterior.observed[:, columns], bands, np.nan)
     grid = posterior.timepoints
     entries = []
     greys = 0

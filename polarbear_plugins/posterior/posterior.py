@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.arrays import BoolArray, FloatArray
 from polarbear_plugins.display.frames import long_frame
 from polarbear_plugins.display.html import html_table, text
 from polarbear_plugins.display.text import few_places
@@ -104,6 +104,9 @@ class Posterior:
         Whether the rankings look as the model says; ``None`` if it was not checked.
     groups
         What groups of instances mean for it: whether the ratings are those in a new group.  ``None`` without groups.
+    observed
+        ``observed[timepoint, algorithm]``: whether an algorithm was ever compared there.  Where it was not, its rating
+        is only the prior: nothing is decided or advised because of it.
     state
         Starting point for a later ``fit(start=...)``; not saved.
     """
@@ -118,7 +121,17 @@ class Posterior:
     likelihood: str = "rankings"
     check: ModelCheck | None = None
     groups: GroupEffect | None = None
+    observed: BoolArray = field(default_factory=lambda: np.ones((0, 0), dtype=bool))
     state: Any = None
+
+    def __post_init__(self) -> None:
+        if not self.observed.size:
+            object.__setattr__(self, "observed", np.ones(self.log_ratings.shape[1:], dtype=bool))
+
+    @property
+    def mean_ratings(self) -> FloatArray:
+        """``mean_ratings[timepoint, algorithm]``: posterior mean, ``nan`` where nothing was observed."""
+        return np.where(self.observed, self.ratings.mean(axis=0), np.nan)
 
     @property
     def ratings(self) -> FloatArray:
@@ -131,13 +144,17 @@ class Posterior:
         return len(self.log_ratings)
 
     def summary(self, probability: float = 0.95) -> pd.DataFrame:
-        """Mean, standard deviation and central interval of each rating: a row for each timepoint and algorithm."""
+        """Mean, standard deviation and central interval of each rating: a row for each timepoint and algorithm.
+
+        Missing where an algorithm was never observed.
+        """
         import pandas as pd
 
         ratings = self.ratings
         low, high = np.quantile(ratings, [(1 - probability) / 2, (1 + probability) / 2], axis=0)
         index = pd.MultiIndex.from_product([self.timepoints, self.algorithms], names=["timepoint", "algorithm"])
         columns = {"mean": ratings.mean(axis=0), "sd": ratings.std(axis=0), "low": low, "high": high}
+        columns = {name: np.where(self.observed, values, np.nan) for name, values in columns.items()}
         return pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index)
 
     def to_pandas(self) -> pd.DataFrame:
@@ -182,6 +199,7 @@ class Posterior:
             about["groups"] = self.groups.to_json()
         arrays: dict[str, Any] = {f"hyperparameter_{name}": draws for name, draws in self.hyperparameters.items()}
         arrays |= {"timepoints": self.timepoints, "log_ratings": self.log_ratings}
+        arrays |= {} if self.observed.all() else {"observed": self.observed}
         return {"about": np.array(json.dumps(about)), **arrays}
 
     @classmethod
@@ -198,6 +216,9 @@ class Posterior:
         if log_ratings.shape[1:] != (timepoints.size, len(algorithms)) or not log_ratings.size:
             raise ValueError(f"the draws have the shape {log_ratings.shape}")
         as_timepoints(timepoints)
+        observed = np.asarray(arrays["observed"]) if "observed" in arrays else np.ones(log_ratings.shape[1:], bool)
+        if observed.dtype != bool or observed.shape != log_ratings.shape[1:]:
+            raise ValueError(f"observed: expected true or false for each rating, got {observed.dtype} {observed.shape}")
         # Ratings are probabilities of being best: not nan, and not more than 1.
         if not (np.isfinite(log_ratings) & (log_ratings < 1e-6)).all() or not np.allclose(
             np.exp(log_ratings).sum(axis=2), 1.0, atol=1e-6
@@ -216,6 +237,7 @@ class Posterior:
             likelihood=str(about.get("likelihood", "rankings")),
             check=None if check is None else ModelCheck.from_json(check, names, timepoints),
             groups=None if groups is None else GroupEffect.from_json(groups, timepoints.size),
+            observed=observed,
         )
 
     def save(self, path: str | Path) -> Path:
@@ -237,8 +259,15 @@ class Posterior:
         places = few_places(self.timepoints.size)
         ratings = np.exp(self.log_ratings[:, places])
         mean, (low, high) = ratings.mean(axis=0), np.quantile(ratings, [0.05, 0.95], axis=0)
+        seen = self.observed[places]
         rows = [
-            [name, *(f"{mean[t, i]:.2f} ({low[t, i]:.2f} to {high[t, i]:.2f})" for t in range(len(places)))]
+            [
+                name,
+                *(
+                    f"{mean[t, i]:.2f} ({low[t, i]:.2f} to {high[t, i]:.2f})" if seen[t, i] else "-"
+                    for t in range(len(places))
+                ),
+            ]
             for i, name in enumerate(self.algorithms)
         ]
         columns = ("algorithm", *(f">at {self.timepoints[place]:,.5g}" for place in places))

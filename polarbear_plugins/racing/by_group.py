@@ -12,8 +12,9 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.inference.fitting import fit
 from polarbear_plugins.inference.task import LikelihoodName
+from polarbear_plugins.rankings.comparable import compared_rows
 from polarbear_plugins.rankings.summaries import win_shares
-from polarbear_plugins.rankings.table import RankingTable, compared_rows
+from polarbear_plugins.rankings.table import RankingTable
 
 _DRAWS = 500  # enough for a mean
 _SEED = 0
@@ -105,7 +106,7 @@ def by_group(
 
 def _at(table: RankingTable, places: Sequence[int]) -> RankingTable:
     """Rankings at some timepoints only."""
-    algorithms, timepoints, repetitions, tolerance, values, instances, weights, groups, fixed = table.parts()
+    algorithms, timepoints, repetitions, tolerance, values, instances, weights, groups, fixed, _ = table.parts()
     chosen = list(places)
     empty = RankingTable(algorithms, timepoints[chosen], repetitions=repetitions, tolerance=tolerance)
     return empty.extended(values[:, chosen], instances, weights, groups, fixed)

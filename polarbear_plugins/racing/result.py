@@ -35,6 +35,7 @@ from polarbear_plugins.racing.state import (
     check_rounds,
 )
 from polarbear_plugins.racing.verdicts import about_new_groups, p_any_wrong
+from polarbear_plugins.rankings.ends import EarlyEnds
 from polarbear_plugins.rankings.summaries import table_among
 from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.rankings.views import trajectories_of
@@ -196,8 +197,8 @@ class RaceResult:
         return forecast(self.state, self.posterior, simulations, seed)
 
     def forecast_if_open(self) -> Forecast | None:
-        """Forecast if pairs are open; ``None`` if there is nothing to forecast."""
-        return self.forecast() if self.rounds and not self.resolved else None
+        """Forecast if pairs are open; ``None`` if there is nothing to forecast, or where something was never seen."""
+        return self.forecast() if self.rounds and not self.resolved and self.posterior.observed.all() else None
 
     def enter(self, algorithm: Any, **options: Any) -> RaceResult:
         """Result after a newcomer has entered, caught up on the instances drawn so far, and the race has continued.
@@ -261,7 +262,8 @@ class RaceResult:
 
     def save(self, path: str | Path) -> Path:
         """Write the result, draws included, to a file (numpy's ``.npz``, without pickle); returns its path."""
-        algorithms, timepoints, repetitions, tolerance, values, instances, weights, *grouping = self.state.table.parts()
+        parts = self.state.table.parts()
+        algorithms, timepoints, repetitions, tolerance, values, instances, weights, groups, fixed_groups, ends = parts
         about = {
             "format": FORMAT,
             "about": dict(self.about),
@@ -271,7 +273,8 @@ class RaceResult:
             "repetitions": repetitions,
             "tolerance": tolerance,
             "instances": instances,
-            **({"groups": grouping[0], "fixed_groups": grouping[1]} if grouping[0] else {}),
+            **({"groups": groups, "fixed_groups": fixed_groups} if groups else {}),
+            "early_ends": [each.to_json() for each in ends],
             "rounds": [asdict(finished) for finished in self.rounds],
             "failures": [asdict(failure) for failure in self.failures],
             "newcomers": self.state.newcomers,
@@ -330,6 +333,7 @@ def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
         data["instances"],
         arrays["weights"],
         *_groups_from_json(data),
+        [EarlyEnds.from_json(each) for each in data.get("early_ends", ())],
     )
     rounds = tuple(map(Round.from_json, data["rounds"]))
     check_rounds(rounds, table.algorithms)

@@ -8,6 +8,9 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.rankings.comparable import instances_seen
+
 if TYPE_CHECKING:
     from polarbear_plugins.racing.result import RaceResult
 
@@ -29,6 +32,7 @@ def dict_of_result(result: RaceResult) -> dict[str, Any]:
         "eliminations": [asdict(elimination) for elimination in result.eliminations],
         "instances": list(table.instances),
         **({"groups": list(table.groups)} if table.groups else {}),
+        "early_ends": [each.to_json() for each in table.early_ends],
         "cost": result.cost,
         "full_cost": result.full_cost,
         "rounds": [asdict(finished) for finished in result.rounds],
@@ -44,7 +48,8 @@ def _of_posterior(result: RaceResult) -> dict[str, Any]:
     relations, posterior = result.relations, result.posterior
     check, groups = posterior.check, posterior.groups
     return {
-        "ratings": posterior.ratings.mean(axis=0).tolist(),
+        "ratings": _with_gaps(posterior.mean_ratings),
+        "instances_seen": instances_seen(result.state.table).tolist(),
         "relations": {
             "p_better": relations.p_better.tolist(),
             "p_equivalent": relations.p_equivalent.tolist(),
@@ -63,6 +68,11 @@ def _of_posterior(result: RaceResult) -> dict[str, Any]:
             for name, value in asdict(posterior.diagnostics).items()
         },
     }
+
+
+def _with_gaps(ratings: FloatArray) -> list[list[float | None]]:
+    """Ratings, ``None`` where nothing was observed: JSON has no nan."""
+    return [[None if math.isnan(rating) else rating for rating in row] for row in ratings.tolist()]
 
 
 def _plain(value: Any) -> Any:

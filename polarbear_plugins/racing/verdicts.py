@@ -52,11 +52,14 @@ def judge(state: RaceState, posterior: Posterior, rankings: RankingTable) -> Ver
     relations = compare(posterior, settings.epsilon)
     probability = dominance(relations, settings)
     dominates, equivalent = settled_pairs(relations, settings.alpha)
+    # Where one was never observed, its rating is only the prior, which decides nothing.
+    known = posterior.observed[:, :, None] & posterior.observed[:, None, :]
+    dominates, equivalent = dominates & known, equivalent & known
     disputed = np.zeros_like(dominates)
     if settings.guard == "counts":
         dominates, equivalent, disputed = _guarded(state, rankings, dominates, equivalent)
     everywhere: BoolArray = np.logical_and.reduce(dominates, axis=0)
-    by_model = probability >= settings.alpha
+    by_model = (probability >= settings.alpha) & np.logical_and.reduce(known, axis=0)
     if settings.rule == "anytime-valid":
         opinion = second_opinion(rankings, about_new_groups(posterior))
         eliminates, evidence = opinion.dominates(settings.alpha), opinion.log_e_values

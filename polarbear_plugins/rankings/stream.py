@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.checks import as_whole_number
+from polarbear_plugins.checks import as_choice, as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import natural_key
+from polarbear_plugins.rankings.comparable import check_comparable
+from polarbear_plugins.rankings.ends import Ended, EndsOfRuns, InstanceRuns, SampledRun
 from polarbear_plugins.rankings.given import as_algorithms
 from polarbear_plugins.rankings.groups import GroupsOfRuns
-from polarbear_plugins.rankings.table import RankingTable, Repetitions, check_comparable
+from polarbear_plugins.rankings.table import RankingTable, Repetitions
 from polarbear_plugins.trajectories.runs import check_trajectory
 from polarbear_plugins.trajectories.timepoints import as_timepoints, log_timepoints
-from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
-
-# Runs on one instance: algorithm -> seed -> best value at each timepoint.
-InstanceRuns: TypeAlias = dict[str, dict[int, FloatArray]]
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 
 def rank(
@@ -31,13 +29,15 @@ def rank(
     *,
     algorithms: Sequence[str] | None = None,
     tolerance: float = 0.0,
+    ended: Ended = "hold",
 ) -> RankingTable:
     """Rank algorithms at every timepoint on every instance.
 
-    A run without a value at a timepoint ranks last there; a run that was not watched that far is absent, which makes
-    the ranking partial; a run that is ``UNRANKED`` there is not better than the others, and nothing more is known.  The
-    table does not depend on the order of the trajectories.  It has the groups that they name for their instances:
-    either all of them name one, or none does.
+    A run without a value at a timepoint ranks last there; a run that is ``UNRANKED`` there is not better than the
+    others, and nothing more is known.  A run that reached its target (``end="done"``) ties from there on with every
+    other one that is as good, however far that goes on; one that was stopped (``end="stopped"``) is absent past its
+    horizon, which makes the ranking partial.  The table does not depend on the order of the trajectories.  It has the
+    groups that they name for their instances: either all of them name one, or none does.
 
     Parameters
     ----------
@@ -51,6 +51,10 @@ def rank(
         Names, in the order of the table; by default all, sorted by name.
     tolerance
         Values this close tie; by default only equal ones.
+    ended
+        What counts for a run past its horizon, while others on the same instance were still watched: ``"hold"``, its
+        last value, as in a race, where an algorithm that ends by itself keeps what it has; ``"cut"``, nothing.
+        ``early_ends`` of the table says to whom it was applied.
 
     Examples
     --------
@@ -68,7 +72,7 @@ def rank(
     selected: Iterator[Trajectory] = _select_runs(trajectories, wanted, given)
     if timepoints is None:
         runs = list(selected)
-        timepoints = default_timepoints(runs) if runs else [1.0]
+        timepoints = default_timepoints(runs, ended=ended) if runs else [1.0]
         selected = iter(runs)
     grid = as_timepoints(timepoints)
     instances: dict[str, InstanceRuns] = {}
@@ -94,7 +98,8 @@ def rank(
         tolerance=tolerance,
     )
     _check_timepoints_covered(grid, first, last)
-    table = _append_instances(empty, {name: instances[name] for name in sorted(instances, key=natural_key)}, groups)
+    in_order = {name: instances[name] for name in sorted(instances, key=natural_key)}
+    table = _append_instances(empty, in_order, groups, ended)
     check_comparable(table)
     return table
 
@@ -108,6 +113,8 @@ class RankingStream:
     ----------
     algorithms, timepoints, repetitions, tolerance
         As for :class:`RankingTable`.
+    ended
+        As for :func:`rank`.
     runs
         How many runs of each algorithm make an instance complete.
 
@@ -127,8 +134,10 @@ class RankingStream:
         runs: int = 1,
         repetitions: Repetitions = "weight",
         tolerance: float = 0.0,
+        ended: Ended = "hold",
     ) -> None:
         self._empty = RankingTable(algorithms, timepoints, repetitions=repetitions, tolerance=tolerance)
+        self._ended: Ended = as_choice(ended, Ended, "ended")
         self._runs = as_whole_number(runs, "runs", at_least=1)
         self._waiting: dict[str, InstanceRuns] = {}
         self._finished: set[str] = set()
@@ -171,7 +180,7 @@ class RankingStream:
 
     def _release(self, name: str) -> RankingTable:
         self._finished.add(name)
-        block = _append_instances(self._empty, {name: self._waiting.pop(name)}, self._groups)
+        block = _append_instances(self._empty, {name: self._waiting.pop(name)}, self._groups, self._ended)
         self._groups.forget(name)
         return block
 
@@ -184,13 +193,14 @@ def stream_rankings(
     runs: int = 1,
     repetitions: Repetitions = "weight",
     tolerance: float = 0.0,
+    ended: Ended = "hold",
 ) -> Iterator[RankingTable]:
     """Blocks of rankings, one for each instance, from trajectories in any order.
 
     A block comes as soon as its instance is complete; incomplete instances come at the end, as partial rankings.
     See :class:`RankingStream` for the parameters and :meth:`RankingTable.append` for collecting the blocks.
     """
-    stream = RankingStream(algorithms, timepoints, runs=runs, repetitions=repetitions, tolerance=tolerance)
+    stream = RankingStream(algorithms, timepoints, runs=runs, repetitions=repetitions, tolerance=tolerance, ended=ended)
     blocks = (stream.add(trajectory) for trajectory in trajectories)
     return itertools.chain((block for block in blocks if block is not None), stream.finish())
 
@@ -209,31 +219,37 @@ def rank_cells(
     return _append_paired(RankingTable(algorithms, timepoints), by_instance, GroupsOfRuns())
 
 
-def default_timepoints(trajectories: Iterable[Trajectory], count: int = 50) -> FloatArray:
-    """Log-spaced timepoints over the time in which every algorithm has values on some instance.
+def default_timepoints(
+    trajectories: Iterable[Trajectory], count: int = 50, *, ended: Ended = "hold", last: float | None = None
+) -> FloatArray:
+    """Log-spaced timepoints from where every algorithm has values on some instance, to the longest budget.
 
-    If all times are whole, as with evaluations, so are the timepoints, and there may be fewer than ``count``.  A single
-    timepoint is the last one.
+    With ``ended="cut"``, as for :func:`rank`, only as far as every algorithm was watched on some instance.  If all
+    times are whole, as with evaluations, so are the timepoints, and there may be fewer than ``count``.  A single
+    timepoint is the last one.  Algorithms that never found a value do not count.  ``last`` is another last timepoint.
     """
     count = as_whole_number(count, "default_timepoints: count", at_least=1)
     first: dict[str, float] = {}
-    last: dict[str, float] = {}
+    watched: dict[str, float] = {}
     earliest, whole = np.inf, True
     for trajectory in trajectories:
         name = check_trajectory(trajectory).algorithm
-        last[name] = max(last.get(name, 0.0), trajectory.horizon)
+        watched[name] = max(watched.get(name, 0.0), trajectory.horizon)
         first[name] = min(first.get(name, np.inf), _first_value(trajectory))
         later = trajectory.times[trajectory.times > 0]
         earliest = min(earliest, float(later[0]) if later.size else np.inf)
         whole = whole and bool((later == np.rint(later)).all())
     if not first:
         raise InvalidInputError("timepoints: there are no trajectories to choose them from.")
-    without = sorted((name for name, time in first.items() if time == np.inf), key=natural_key)
-    if without:
-        raise InvalidInputError(
-            f"timepoints: {', '.join(without)} never found a value. Say which timepoints to compare."
-        )
-    start, stop = max(first.values()), min(last.values())
+    found = [name for name, time in first.items() if time < np.inf]
+    if not found:
+        raise InvalidInputError("timepoints: no run ever found a value. Say which timepoints to compare.")
+    start = max(first[name] for name in found)
+    stop = max(watched.values()) if ended == "hold" else min(watched[name] for name in found)
+    if last is not None:
+        if not start <= last <= stop:
+            raise InvalidInputError(f"timepoints: the last one must lie between {start:g} and {stop:g}, got {last:g}.")
+        stop = last
     if stop < start:
         raise InvalidInputError(
             f"timepoints: no time suits all algorithms: one has its first value at {start:g}, another was watched "
@@ -272,16 +288,16 @@ def _add_run(runs: InstanceRuns, trajectory: Trajectory, grid: FloatArray) -> No
             f"Two trajectories of {trajectory.algorithm!r} on instance {trajectory.instance!r} have the seed "
             f"{trajectory.seed}. Give repeated runs different seeds, or remove the duplicate."
         )
-    seeds[trajectory.seed] = sample_staircase(trajectory, grid)
+    seeds[trajectory.seed] = SampledRun.of(trajectory, grid)
 
 
-def _append_instances(table: RankingTable, instances: Mapping[str, InstanceRuns], groups: GroupsOfRuns) -> RankingTable:
+def _append_instances(
+    table: RankingTable, instances: Mapping[str, InstanceRuns], groups: GroupsOfRuns, ended: Ended
+) -> RankingTable:
     """Append the runs of each instance, in the order of their seeds."""
-    in_order = {
-        instance: {algorithm: [seeds[seed] for seed in sorted(seeds)] for algorithm, seeds in runs.items()}
-        for instance, runs in instances.items()
-    }
-    return _append_paired(table, in_order, groups)
+    ends = EndsOfRuns(ended, table.timepoints)
+    settled = {instance: ends.settle(runs) for instance, runs in instances.items()}
+    return _append_paired(table, settled, groups).with_early_ends(ends.found)
 
 
 def _append_paired(

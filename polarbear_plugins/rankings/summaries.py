@@ -14,8 +14,9 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_array
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import as_name
+from polarbear_plugins.rankings.comparable import compared_rows
 from polarbear_plugins.rankings.ranks import UNRANKED_RANK, ranks_of
-from polarbear_plugins.rankings.table import RankingTable, compared_rows
+from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.trajectories.trajectory import UNRANKED, minimised
 
 if TYPE_CHECKING:
@@ -56,9 +57,22 @@ def table_among(table: RankingTable, algorithms: Sequence[str]) -> RankingTable:
     array([[[1, 2]]], dtype=int16)
     """
     columns = [table.algorithms.index(name) for name in algorithms]
-    _, timepoints, repetitions, tolerance, values, instances, weights, groups, fixed = table.parts()
+    _, timepoints, repetitions, tolerance, values, instances, weights, groups, fixed, ends = table.parts()
     empty = RankingTable(algorithms, timepoints, repetitions=repetitions, tolerance=tolerance)
-    return empty.extended(values[:, :, columns], instances, weights, groups, fixed)
+    among = empty.extended(values[:, :, columns], instances, weights, groups, fixed)
+    return among.with_early_ends([each for each in ends if each.algorithm in algorithms])
+
+
+def regroup(table: RankingTable, groups: Mapping[str, str]) -> RankingTable:
+    """The same rankings with other groups, which are named for each instance.
+
+    >>> table = RankingTable.from_values([[[1.0, 2.0]]], algorithms=["a", "b"], timepoints=[10], instances=["f1"])
+    >>> regroup(table, {"f1": "d = 5"}).groups
+    ('d = 5',)
+    """
+    algorithms, timepoints, repetitions, tolerance, values, instances, weights, _, _, ends = table.parts()
+    empty = RankingTable(algorithms, timepoints, repetitions=repetitions, tolerance=tolerance)
+    return empty.extended(values, instances, weights, [groups[name] for name in instances]).with_early_ends(ends)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -232,9 +246,9 @@ def add_virtual_algorithms(
     columns = [_virtual_values(table, as_name(name, "virtual"), given, maximize) for name, given in virtual.items()]
     names = [*table.algorithms, *(as_name(name, "virtual") for name in virtual)]
     empty = RankingTable(names, table.timepoints, repetitions=table.repetitions, tolerance=table.tolerance)
-    *_, rows, weights, groups, fixed_groups = table.parts()
+    *_, rows, weights, groups, fixed_groups, ends = table.parts()
     values = np.concatenate([table.values, np.stack(columns, axis=-1)], axis=-1)
-    return empty.extended(values, rows, weights, groups, fixed_groups)
+    return empty.extended(values, rows, weights, groups, fixed_groups).with_early_ends(ends)
 
 
 def _virtual_values(table: RankingTable, name: str, given: Sequence[str] | ArrayLike, maximize: bool) -> FloatArray:

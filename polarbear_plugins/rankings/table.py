@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear_plugins.arrays import BoolArray, FloatArray, RankArray
+from polarbear_plugins.arrays import FloatArray, RankArray
 from polarbear_plugins.checks import as_array, as_choice, as_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import as_name, natural_key
+from polarbear_plugins.rankings.comparable import check_comparable
+from polarbear_plugins.rankings.ends import EarlyEnds, join_ends
 from polarbear_plugins.rankings.given import as_algorithms, as_groups, as_weights, describe_grid
 from polarbear_plugins.rankings.ranks import ranks_of
 from polarbear_plugins.rankings.store import Store, read_only
@@ -23,9 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Repetitions: TypeAlias = Literal["weight", "independent"]
-Parts: TypeAlias = tuple[
-    tuple[str, ...], FloatArray, Repetitions, float, FloatArray, list[str], FloatArray, list[str] | None, bool
-]
+_Empty: TypeAlias = tuple[tuple[str, ...], FloatArray, Repetitions, float]
+Parts: TypeAlias = tuple[*_Empty, FloatArray, list[str], FloatArray, list[str] | None, bool, tuple[EarlyEnds, ...]]
 
 
 class RankingTable:
@@ -47,6 +48,8 @@ class RankingTable:
         are not independent evidence about the distribution of instances; with ``"independent"`` each counts in full.
     tolerance
         Values this close tie.
+    early_ends
+        Runs that ended before others on the same instance, and what counts from there on.
     """
 
     __slots__ = (
@@ -55,6 +58,7 @@ class RankingTable:
         "_rows",
         "_store",
         "algorithms",
+        "early_ends",
         "repetitions",
         "timepoints",
         "tolerance",
@@ -79,6 +83,7 @@ class RankingTable:
         self._rows = 0
         self._instances = 0
         self._fixed_groups = False
+        self.early_ends: tuple[EarlyEnds, ...] = ()
 
     @classmethod
     def from_values(
@@ -191,7 +196,7 @@ class RankingTable:
                 f"append: the tables have different timepoints: {describe_grid(self.timepoints)} and "
                 f"{describe_grid(block.timepoints)}."
             )
-        return self._append_block(block, slice(len(block)))
+        return self._append_block(block, slice(len(block))).with_early_ends(block.early_ends)
 
     def _append_block(self, block: RankingTable, rows: slice | NDArray[np.intp]) -> RankingTable:
         """Append some rows of a table as they are."""
@@ -227,7 +232,14 @@ class RankingTable:
         # All there are and a sample are together a sample.
         before = self._fixed_groups or not self._rows
         longer._fixed_groups = before and fixed_groups if len(values) else self._fixed_groups
+        longer.early_ends = self.early_ends
         return longer
+
+    def with_early_ends(self, ends: Sequence[EarlyEnds]) -> RankingTable:
+        """The same table with further early ends."""
+        table = self._append_block(self, slice(0))
+        table.early_ends = join_ends(self.early_ends, ends)
+        return table
 
     @property
     def values(self) -> FloatArray:
@@ -342,7 +354,7 @@ class RankingTable:
         rows = [self._store.names[index] for index in self.instance_index]
         groups = [self._store.groups[index] for index in self.instance_index] if self.groups else None
         empty = (self.algorithms, self.timepoints, self.repetitions, self.tolerance)
-        return (*empty, np.array(self.values), rows, given, groups, self.fixed_groups)
+        return (*empty, np.array(self.values), rows, given, groups, self.fixed_groups, self.early_ends)
 
     @classmethod
     def from_parts(
@@ -356,10 +368,11 @@ class RankingTable:
         weights: FloatArray,
         groups: Sequence[str] | None = None,
         fixed_groups: bool = False,
+        early_ends: Sequence[EarlyEnds] = (),
     ) -> RankingTable:
         """Table from its :meth:`parts`; instances, weights and groups are per row."""
         empty = cls(algorithms, timepoints, repetitions=repetitions, tolerance=tolerance)
-        return empty.extended(values, instances, weights, groups, fixed_groups)
+        return empty.extended(values, instances, weights, groups, fixed_groups).with_early_ends(early_ends)
 
     def _without_rows(self) -> RankingTable:
         return RankingTable(self.algorithms, self.timepoints, repetitions=self.repetitions, tolerance=self.tolerance)
@@ -378,23 +391,3 @@ class RankingTable:
 
     def _repr_html_(self) -> str:
         return html_of(self)
-
-
-def check_comparable(table: RankingTable) -> None:
-    """Refuse a table in which no two algorithms were ever compared."""
-    if not compared_rows(table).any():
-        if (np.count_nonzero(table.ranks, axis=-1) > 1).any():
-            raise InvalidInputError(
-                f"The algorithms {', '.join(table.algorithms)} are all unranked wherever two of them are there: "
-                "nothing can be compared. Rank at least one of them."
-            )
-        raise InvalidInputError(
-            f"The algorithms {', '.join(table.algorithms)} have no instance in common at any timepoint: nothing can be "
-            "compared. Run at least two of them on the same instances, or check the instance names and the timepoints."
-        )
-
-
-def compared_rows(table: RankingTable) -> BoolArray:
-    """``[row, timepoint]``: whether something is compared: an algorithm is ranked, and another is there."""
-    ranks = table.ranks
-    return (np.count_nonzero(ranks, axis=-1) > 1) & (ranks == 1).any(axis=-1)

@@ -77,4 +77,5 @@ def trajectories_of(table: RankingTable) -> Iterator[Trajectory]:
                     incumbent=True,  # existing data may have been incumbents
                     group=groups[instance],
                     fixed_group=table.fixed_groups,
+                    end="stopped",  # a race runs an algorithm only as far as a pair is unsettled
                 )

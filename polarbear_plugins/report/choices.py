@@ -104,8 +104,11 @@ def _describe(choice: Choice, preference: str, risk: str) -> dict[str, Any]:
         ]
         for name, row in choice.summary().iterrows()
     ]
-    says = (
-        f"Choose {choice.algorithm} (preference {preference}; risk {risk}). Expected regret "
-        f"{choice.expected_regret:.3g}: the value lost on average against the best choice."
-    )
+    lost = f"Expected regret {choice.expected_regret:.3g}: the value lost on average against the best choice."
+    says = f"Choose {choice.algorithm} (preference {preference}; risk {risk}). {lost}"
+    if not choice.supported:
+        says = (
+            f"No choice is supported (preference {preference}; risk {risk}): {choice.algorithm} is highest, "
+            f"{', '.join(choice.rivals)} may be better. {lost}"
+        )
     return {"algorithm": choice.algorithm, "says": says, "rows": rows}

@@ -36,10 +36,18 @@ def how_to_repeat(result: RaceResult) -> tuple[str, str]:
     # A single number for --timepoints is their count.
     if as_command and sources and all(isinstance(source, str) for source in sources) and result.timepoints.size > 1:
         table = result.state.table
-        words = ["analyze", *sources, "--timepoints", ",".join(map(_number, result.timepoints))]
+        words = ["analyze", *sources, "--timepoints"]
+        if "budget" in about:
+            words += [str(about["timepoints"]), "--budget", str(about["budget"])]
+        else:
+            words.append(",".join(map(_number, result.timepoints)))
         words += [word for option in _option_texts(about.get("options") or {}) for word in ("-o", option)]
         if table.repetitions != "weight":
             words += ["--repetitions", table.repetitions]
+        if about.get("ended", "hold") != "hold":
+            words += ["--ended", str(about["ended"])]
+        if about.get("target") is not None:
+            words += ["--target", _number(about["target"])]
         if table.tolerance:
             words += ["--tolerance", _number(table.tolerance)]
         return "This command repeats the analysis:", _command([*words, *_options(settings, _OPTIONS)])

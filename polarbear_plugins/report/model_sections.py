@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from polarbear_plugins.display.html import Markup, definitions, html_table, text
-from polarbear_plugins.display.text import few_places
+from polarbear_plugins.display.text import few_places, share_text
 from polarbear_plugins.posterior.model_check import ModelCheck
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.by_group import by_group
 from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.rankings.summaries import regroup
+from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.report.figures import Figures
+from polarbear_plugins.report.observations import dimensions_of, pooled_text
 from polarbear_plugins.report.sections import wide
-from polarbear_plugins.report.words import leaders_text, mean_ratings, misfit_text, misfits, other_scope_text
+from polarbear_plugins.report.words import leaders_text, misfit_text, misfits, other_scope_text
 
 _MOST_GROUPS = 60
 
@@ -49,11 +56,11 @@ def _both_ratings(result: RaceResult, robust: Posterior) -> str:
         return ""
     places = few_places(result.timepoints.size)
     columns = [result.algorithms.index(name) for name in robust.algorithms]
-    by_model = mean_ratings(result.posterior)[:, columns]
-    by_model /= by_model.sum(axis=1, keepdims=True)
-    by_first = mean_ratings(robust)
+    by_model = result.posterior.mean_ratings[:, columns]
+    by_model /= np.nansum(by_model, axis=1, keepdims=True)
+    by_first = robust.mean_ratings
     rows = [
-        [name, *(f"{by_model[at, place]:.0%} / {by_first[at, place]:.0%}" for at in places)]
+        [name, *(f"{share_text(by_model[at, place])} / {share_text(by_first[at, place])}" for at in places)]
         for place, name in enumerate(robust.algorithms)
     ]
     names = (f">at {result.timepoints[at]:,.5g}" for at in places)
@@ -87,16 +94,30 @@ def groups(result: RaceResult, other_scope: RaceResult | None) -> Markup:
         "instances were independent. Spread: the standard deviation between groups of the log-rating of an "
         "algorithm.</p>"
     )
+    return Markup(f"{says}<h3>Each group by itself</h3>{_each_by_itself(table, places, 'group')}")
+
+
+def dimensions(result: RaceResult) -> Markup:
+    """Each dimension by itself; empty if there is only one, or if they are not known."""
+    known = dimensions_of(result)
+    if len(set(known.values())) < 2:
+        return Markup("")
+    table = regroup(result.state.table, {name: f"d = {dimension}" for name, dimension in known.items()})
+    says = "".join(f"<p>{text(sentence)}</p>" for sentence in pooled_text(result))
+    return Markup(f"{says}{_each_by_itself(table, few_places(result.timepoints.size), 'dimension')}")
+
+
+def _each_by_itself(table: RankingTable, places: Sequence[int], what: str) -> str:
     parts = by_group(table, places)
     rows = [
         [part.group, f"{part.instances:,}", *(leaders_text(part, at) for at in range(len(places)))]
         for part in parts[:_MOST_GROUPS]
     ]
-    more = f"<p>And {len(parts) - _MOST_GROUPS:,} more groups.</p>" if len(parts) > _MOST_GROUPS else ""
-    columns = ("group", ">instances", *(head.removeprefix(">") for head in heads))
-    return Markup(
-        f"{says}<h3>Each group by itself</h3><p>The algorithm most often first, and its share of the first places; "
-        f"ties are split.</p>{wide(html_table(columns, rows))}{more}"
+    more = f"<p>And {len(parts) - _MOST_GROUPS:,} more.</p>" if len(parts) > _MOST_GROUPS else ""
+    columns = (what, ">instances", *(f"at {table.timepoints[place]:,.5g}" for place in places))
+    return (
+        "<p>The algorithm most often first, and its share of the first places; ties are split.</p>"
+        f"{wide(html_table(columns, rows))}{more}"
     )
 
 

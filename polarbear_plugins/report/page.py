@@ -20,7 +20,7 @@ from polarbear_plugins.report import sections
 from polarbear_plugins.report.choices import choices_of, preferences_of, selection_section
 from polarbear_plugins.report.computed import Computed, compute
 from polarbear_plugins.report.figures import Figures
-from polarbear_plugins.report.model_sections import groups, model_fit
+from polarbear_plugins.report.model_sections import dimensions, groups, model_fit
 from polarbear_plugins.report.style import SCRIPT, STYLE
 from polarbear_plugins.report.words import conclusion, misfits
 
@@ -164,6 +164,7 @@ def _findings(
     body += [
         ("fit", "Does the model fit?", model_fit(result, robust, figures)),
         ("groups", "Groups", groups(result, known.other_scope)),
+        ("dimensions", "Dimensions", dimensions(result)),
         ("diagnostics", "Can the inference be trusted?", sections.diagnostics(result)),
     ]
     return [part for part in body if part[2]], choices

@@ -14,8 +14,10 @@ from polarbear_plugins.environment import installed_versions, versions_text
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.forecast import Forecast
 from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.report.advice import Stretch, stretches
 from polarbear_plugins.report.commands import how_to_repeat
-from polarbear_plugins.report.words import Stretch, error_text, mean_ratings, misfits, reasons, stretches
+from polarbear_plugins.report.words import error_text, misfits, reasons
+from polarbear_plugins.selection.support import SUPPORTED
 
 _MOST_ROWS = 60
 _MEANS = {
@@ -35,28 +37,33 @@ def budgets(result: RaceResult, robust: Posterior, colours: Mapping[str, str]) -
     found = stretches(posterior, result.pareto_set)
     columns = [posterior.algorithms.index(name) for name in result.pareto_set]
     top = posterior.log_ratings[:, :, columns].argmax(axis=2)
-    mean = mean_ratings(posterior)
+    mean = posterior.mean_ratings
 
     def row(stretch: Stretch) -> list[object]:
         inside = slice(stretch.first, stretch.last + 1)
         rating = mean[inside, posterior.algorithms.index(stretch.algorithm)]
         sure = (top[:, inside] == result.pareto_set.index(stretch.algorithm)).mean(axis=0)
+        open_to = "" if stretch.supported else f"not supported: {', '.join(stretch.rivals)} may be best"
         return [
             spans(grid, (np.arange(grid.size) >= stretch.first) & (np.arange(grid.size) <= stretch.last))[0],
             with_swatch(stretch.algorithm, colours),
             range_text(rating),
             range_text(sure),
+            f"{stretch.support:.0%}",
+            open_to,
         ]
 
     table = html_table(
-        ("budget", "choose", ">rating", ">P(best)"),
+        ("budget", "highest", ">rating", ">P(best)", ">support", ""),
         [row(stretch) for stretch in found],
     )
     of_whom = "of those that are left, by first places" if robust is not result.posterior else "of all"
     return Markup(
         "<p>The highest ratings among those that are left, with a change only where it gains at least 0.01 in rating "
         f"on average over time. The rating is the share of new instances on which it would be the best {of_whom}, "
-        f"P(best) the probability that none has a higher rating; lowest and highest over the timepoints.</p>"
+        f"P(best) the probability that none has a higher rating; lowest and highest over the timepoints. Support is "
+        "the probability that nothing is noticeably better (it would beat none of the others in less than 45 of 100 "
+        f"instances), on average over the timepoints; below {SUPPORTED:.0%} no choice is supported.</p>"
         f"{wide(table)}"
     )
 

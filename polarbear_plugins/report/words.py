@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,16 +11,14 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.display.html import Markup, html_table
 from polarbear_plugins.display.text import probability_text, spans
 from polarbear_plugins.posterior.posterior import Posterior
-from polarbear_plugins.selection.choice import ratings_among
+from polarbear_plugins.report.advice import advice_from, stretches
+from polarbear_plugins.report.observations import assumptions, never_found_anything
 
 if TYPE_CHECKING:
     from polarbear_plugins.racing.by_group import GroupPart
     from polarbear_plugins.racing.forecast import Forecast
     from polarbear_plugins.racing.result import RaceResult
 
-
-_MOST_STRETCHES = 4  # more are not useful advice
-_WORTH_A_CHANGE = 0.01  # mean rating over time
 
 _WHY = {
     "resolved": "every pair is settled",
@@ -32,15 +29,6 @@ _WHY = {
     "inference": "stopped because no posterior is good enough to decide on",
     "interrupted": "interrupted",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Timepoints from one place up to another, both included, and the algorithm to choose there."""
-
-    first: int
-    last: int
-    algorithm: str
 
 
 def conclusion(
@@ -67,12 +55,15 @@ def conclusion(
     """
     if not result.rounds:
         return "Interrupted before the first round was over: nothing is known yet."
-    kept = result.pareto_set
-    sentences = [f"{_how_many(result)}: {', '.join(kept)}."]
+    failed = never_found_anything(result)
+    kept = tuple(name for name in result.pareto_set if name not in failed)
+    sentences = [f"{_how_many(result, kept)}: {', '.join(kept)}."]
+    if failed:
+        sentences.append(f"No run of {' or '.join(failed)} found a value.")
     if misfits(result):
         sentences.append(misfit_text(result))
     if len(kept) > 1 and (robust is not None or not misfits(result)):
-        sentences.append(advice(result, unit, robust))
+        sentences.append(advice(result, kept, unit, robust))
     sentences.append(_settled(result, forecast))
     if result.stopped != "analyzed":
         share = result.cost / result.full_cost if result.full_cost else 1.0
@@ -82,17 +73,16 @@ def conclusion(
         )
     if result.posterior.groups is not None:
         sentences.append(str(result.posterior.groups))
-    if other_scope is not None and set(other_scope.pareto_set) != set(kept):
+    if other_scope is not None and set(other_scope.pareto_set) != set(result.pareto_set):
         sentences.append(other_scope_text(other_scope))
     if result.eliminations:
         sentences.append(error_text(result))
-    return " ".join(sentences)
+    return " ".join([*sentences, *assumptions(result)])
 
 
-def _how_many(result: RaceResult) -> str:
-    kept = len(result.pareto_set)
-    verb = "is" if kept == 1 else "may be"
-    return f"{kept} of {len(result.algorithms)} algorithms {verb} right for some budget"
+def _how_many(result: RaceResult, kept: Sequence[str]) -> str:
+    verb = "is" if len(kept) == 1 else "may be"
+    return f"{len(kept)} of {len(result.algorithms)} algorithms {verb} right for some budget"
 
 
 def _settled(result: RaceResult, forecast: Forecast | None) -> str:
@@ -149,54 +139,12 @@ def other_scope_text(other: RaceResult) -> str:
     scope = same if groups.scope == "same" else "an instance of a new group"
     out = ", ".join(name for name in other.algorithms if name not in other.pareto_set)
     without = f" (without {out})" if out else ""
-    return f"About {scope}: {_how_many(other)}{without}."
+    return f"About {scope}: {_how_many(other, other.pareto_set)}{without}."
 
 
-def advice(result: RaceResult, unit: str = "", robust: Posterior | None = None) -> str:
+def advice(result: RaceResult, among: Sequence[str], unit: str = "", robust: Posterior | None = None) -> str:
     """One sentence that says which algorithm to choose for which budget; ``robust`` as for :func:`conclusion`."""
-    return advice_from(stretches(robust or result.posterior, result.pareto_set), result.timepoints, unit)
-
-
-def advice_from(found: Sequence[Stretch], grid: FloatArray, unit: str = "") -> str:
-    """One sentence about stretches.
-
-    >>> grid = np.array([10.0, 100.0, 20_000.0, 50_000.0])
-    >>> advice_from([Stretch(0, 2, "CSA"), Stretch(3, 3, "XNES")], grid, "evaluations")
-    'Choose CSA up to 20,000 evaluations, XNES beyond.'
-    """
-    if len(found) == 1:
-        return f"Choose {found[0].algorithm} for any budget: changing to another one would gain little."
-    if len(found) > _MOST_STRETCHES:
-        names = list(dict.fromkeys(stretch.algorithm for stretch in found))
-        return f"The likely best algorithm changes {len(found) - 1} times with the budget, among {', '.join(names)}."
-    unit = f" {unit}" if unit else ""
-    parts = [f"{stretch.algorithm} up to {grid[stretch.last]:,.5g}{unit}" for stretch in found[:1]]
-    parts += [f"{stretch.algorithm} up to {grid[stretch.last]:,.5g}" for stretch in found[1:-1]]
-    return f"Choose {', '.join(parts)}, {found[-1].algorithm} beyond."
-
-
-def stretches(posterior: Posterior, among: Sequence[str]) -> list[Stretch]:
-    """Which algorithm to choose when: the highest mean ratings among the candidates, with a change only where it pays.
-
-    Each change of the choice must gain at least 0.01 in rating on average over all timepoints: a tiny lead for a while
-    is not a reason to change.
-    """
-    mean = ratings_among(posterior, among).mean(axis=0) / posterior.timepoints.size
-    steps, candidates = mean.shape
-    # The best total up to each timepoint that ends with each candidate, and the choice before it.
-    total, before = mean[0].copy(), np.zeros((steps, candidates), dtype=int)
-    for t in range(1, steps):
-        best = int(np.argmax(total))
-        change = total[best] - _WORTH_A_CHANGE > total
-        before[t] = np.where(change, best, np.arange(candidates))
-        total = np.where(change, total[best] - _WORTH_A_CHANGE, total) + mean[t]
-    chosen = [int(np.argmax(total))]
-    for t in range(steps - 1, 0, -1):
-        chosen.append(int(before[t, chosen[-1]]))
-    chosen.reverse()
-    starts = [t for t in range(steps) if t == 0 or chosen[t] != chosen[t - 1]]
-    ends = [*(start - 1 for start in starts[1:]), steps - 1]
-    return [Stretch(start, end, among[chosen[start]]) for start, end in zip(starts, ends, strict=True)]
+    return advice_from(stretches(robust or result.posterior, among), result.timepoints, unit)
 
 
 def reasons(result: RaceResult, robust: Posterior | None = None) -> dict[str, str]:
@@ -204,10 +152,11 @@ def reasons(result: RaceResult, robust: Posterior | None = None) -> dict[str, st
     found = dict.fromkeys(result.algorithms, "not dominated")
     if robust is not None or not misfits(result):
         posterior = robust or result.posterior
-        leader = np.argmax(mean_ratings(posterior), axis=1)
+        leader = np.argmax(np.where(posterior.observed, posterior.mean_ratings, -1), axis=1)
         for place, name in enumerate(posterior.algorithms):
-            where = where_it_leads(result.timepoints, leader == place)
+            where = where_it_leads(result.timepoints, (leader == place) & posterior.observed[:, place])
             found[name] = where or "never likely best, but not dominated"
+    found |= dict.fromkeys(never_found_anything(result), "found no value in any run")
     for kept in result.rounds[-1].held:
         found[kept.algorithm] = (
             f"kept: the model would eliminate it because of {kept.by}, {probability_text(kept.probability)}, but "
@@ -230,11 +179,6 @@ def leaders_text(part: GroupPart, place: int) -> str:
     return f"{names[0]} {share:.0%}" + ("" if rating is None else f" ({rating:.0%})")
 
 
-def mean_ratings(posterior: Posterior) -> FloatArray:
-    """``mean[timepoint, algorithm]``: posterior mean of the probability of being best of all."""
-    return posterior.ratings.mean(axis=0)
-
-
 def result_table(result: RaceResult, robust: Posterior | None = None) -> Markup:
     """HTML table of the algorithms: in or out, and why; ``robust`` as for :func:`conclusion`."""
     why, out = reasons(result, robust), {elimination.algorithm for elimination in result.eliminations}
@@ -245,5 +189,7 @@ def result_table(result: RaceResult, robust: Posterior | None = None) -> Markup:
 def where_it_leads(grid: FloatArray, ahead: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
     """Text that says where an algorithm leads; empty if nowhere."""
     found = spans(grid, ahead)
-    more = f" and {len(found) - 3} more spans" if len(found) > 3 else ""
-    return f"most likely best at {', '.join(found[:3])}{more}" if found else ""
+    # A fourth span takes no more room than saying that there is one more.
+    more = f" and {len(found) - 3} more spans" if len(found) > 4 else ""
+    shown = found[:3] if more else found
+    return f"most likely best at {', '.join(shown)}{more}" if found else ""

@@ -23,6 +23,7 @@ from polarbear_plugins.selection.preferences import (
     as_risk,
     probability_best,
 )
+from polarbear_plugins.selection.support import SUPPORTED, WORTH_NAMING, about_best
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +58,25 @@ class Choice:
     values: FloatArray
     expected_regret: float
 
+    @property
+    def support(self) -> float:
+        """Probability that nothing is noticeably better: about the best value, as good as a win in 45 of 100."""
+        return float(about_best(self.values, self.candidates.index(self.algorithm)).mean())
+
+    @property
+    def supported(self) -> bool:
+        """Whether the data support the choice: :attr:`support` is at least 0.9."""
+        return self.support >= SUPPORTED
+
+    @property
+    def rivals(self) -> tuple[str, ...]:
+        """Others that may be the best instead, the likeliest first; none if the choice is supported."""
+        if self.supported:
+            return ()
+        p_best = dict(zip(self.candidates, probability_best(self.values).tolist(), strict=True))
+        others = [name for name in self.candidates if name != self.algorithm and p_best[name] >= WORTH_NAMING]
+        return tuple(sorted(others, key=lambda name: -p_best[name]))
+
     def summary(self, probability: float = 0.95) -> pd.DataFrame:
         """Score, value and regret of each candidate, the best first.
 
@@ -84,6 +104,8 @@ class Choice:
             "preference": self.preference,
             "weights": None if self.weights is None else self.weights.tolist(),
             "risk": self.risk,
+            "support": self.support,
+            "supported": self.supported,
             "expected_regret": self.expected_regret,
             "candidates": {
                 candidate: {name: float(column[place]) for name, column in columns.items()}
@@ -107,9 +129,10 @@ class Choice:
         return f"<p>{text(self)}</p>{summary_table(self.summary(), 'Value under the preference, 95 % interval')}"
 
     def __repr__(self) -> str:
+        doubt = "" if self.supported else f", not supported: {', '.join(self.rivals)} may be better"
         return (
             f"Choice({self.algorithm!r} of {len(self.candidates)}, preference {self.preference!r}, risk {self.risk!r}, "
-            f"score {self.scores[self.algorithm]:.3g}, expected regret {self.expected_regret:.3g})"
+            f"score {self.scores[self.algorithm]:.3g}, expected regret {self.expected_regret:.3g}{doubt})"
         )
 
 
@@ -238,11 +261,16 @@ def as_candidates(posterior: Posterior, among: Iterable[str] | None) -> tuple[st
 def ratings_among(posterior: Posterior, candidates: Iterable[str]) -> FloatArray:
     """``ratings[draw, timepoint, candidate]``: the probability of being the best of the candidates.
 
-    By the independence of irrelevant alternatives, each rating divided by the sum of the candidates' ratings.
+    By the independence of irrelevant alternatives, each rating divided by the sum of the candidates' ratings.  Where a
+    candidate was never observed it is not a candidate: its rating is 0.
     """
     columns = [posterior.algorithms.index(name) for name in candidates]
+    observed = posterior.observed[:, columns]
     log_ratings = posterior.log_ratings[:, :, columns]
+    if not observed.all():
+        log_ratings = np.where(observed, log_ratings, -np.inf)
+    highest = log_ratings.max(axis=-1, keepdims=True)
     # Relative to the highest, so that tiny ratings do not underflow.
-    ratings: FloatArray = np.exp(log_ratings - log_ratings.max(axis=-1, keepdims=True))
-    ratings /= ratings.sum(axis=-1, keepdims=True)
+    ratings: FloatArray = np.exp(log_ratings - np.where(np.isfinite(highest), highest, 0.0))
+    ratings /= np.maximum(ratings.sum(axis=-1, keepdims=True), 1.0)
     return ratings

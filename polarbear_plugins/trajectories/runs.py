@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
+
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import natural_key
+from polarbear_plugins.trajectories.given import End
 from polarbear_plugins.trajectories.trajectory import UNRANKED, Trajectory
 
 
@@ -44,21 +48,59 @@ def hold_last_value(trajectories: Iterable[Trajectory], until: float) -> Iterato
     Trajectory(algorithm='a', instance='f', seed=0, 2 steps to 2 at time 10, watched until 100)
     """
     until = as_number(until, "hold_last_value: until")
-    for trajectory in trajectories:
-        if check_trajectory(trajectory).horizon >= until:
-            yield trajectory
+    for run in trajectories:
+        held = check_trajectory(run).horizon < until
+        yield _changed(run, run.times, run.best, until, run.end) if held else run
+
+
+def end_at_target(trajectories: Iterable[Trajectory], target: float) -> Iterator[Trajectory]:
+    """Treat runs as done from where they reached a value that is at least as good as ``target``.
+
+    >>> run = Trajectory(algorithm="a", instance="f", times=[1, 10, 15], best=[5.0, 2.0, 1.0], horizon=20)
+    >>> next(end_at_target([run], target=3))
+    Trajectory(algorithm='a', instance='f', seed=0, 2 steps to 2 at time 10, watched until 10, done)
+    """
+    target = as_number(target, "target")
+    for run in trajectories:
+        there = np.flatnonzero(check_trajectory(run).best <= target)
+        if there.size:
+            until = there[0] + 1
+            yield _changed(run, run.times[:until], run.best[:until], float(run.times[there[0]]), "done")
         else:
-            yield Trajectory(
-                algorithm=trajectory.algorithm,
-                instance=trajectory.instance,
-                seed=trajectory.seed,
-                times=trajectory.times,
-                best=trajectory.best,
-                horizon=until,
-                incumbent=True,  # it may be one; its values were checked at its creation
-                group=trajectory.group,
-                fixed_group=trajectory.fixed_group,
+            yield run
+
+
+def per_dimension(trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
+    """Runs with their time in multiples of the dimension of their instance.
+
+    >>> run = Trajectory(algorithm="a", instance="f", times=[10, 50], best=[5.0, 2.0], horizon=100, dimension=5)
+    >>> next(per_dimension([run]))
+    Trajectory(algorithm='a', instance='f', dimension=5, seed=0, 2 steps to 2 at time 10, watched until 20)
+    """
+    for run in trajectories:
+        dimension = check_trajectory(run).dimension
+        if dimension is None:
+            raise InvalidInputError(
+                f"{run!r} does not say the dimension of its instance, so its time cannot be counted in multiples of "
+                "it. Give a table a column dimension."
             )
+        yield _changed(run, run.times / dimension, run.best, run.horizon / dimension, run.end)
+
+
+def _changed(run: Trajectory, times: FloatArray, best: FloatArray, horizon: float, end: End) -> Trajectory:
+    return Trajectory(
+        algorithm=run.algorithm,
+        instance=run.instance,
+        seed=run.seed,
+        times=times,
+        best=best,
+        horizon=horizon,
+        incumbent=True,  # it may be one; its values were checked at its creation
+        group=run.group,
+        fixed_group=run.fixed_group,
+        dimension=run.dimension,
+        end=end,
+    )
 
 
 def check_trajectory(trajectory: Trajectory) -> Trajectory:

@@ -125,7 +125,8 @@ def test_options_of_the_prior_reach_it(two: str) -> None:
 def test_an_unknown_share_is_null_in_json(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     path.write_text("horizon," + TWO.split("\n")[0] + "\n10,a,f1,1,3\n10,b,f1,1,4\n5,c,f1,1,5\n")
-    assert analysis(str(path), "--timepoints", "1,10")["win_shares"]["c"] == [0.0, None]
+    assert analysis(str(path), "--timepoints", "1,10", "--ended", "cut")["win_shares"]["c"] == [0.0, None]
+    assert analysis(str(path), "--timepoints", "1,10")["win_shares"]["c"] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -249,14 +250,14 @@ def test_an_unknown_source_is_named_however_long_its_path() -> None:
     assert f"No plugin knows the source '{path}' (there is no such file)." in fail("analyze", path)
 
 
-def test_a_warning_is_a_note_beside_the_result(tmp_path: Path) -> None:
+def test_runs_that_end_early_are_named_with_what_counts_for_them(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     path.write_text(TWO.replace("climber,f1,10", "climber,f1,9"))
-    result = run("analyze", str(path), "--json")
-    assert result.exit_code == 0
-    assert json.loads(result.stdout)["runs"] == 2
-    assert result.stderr.startswith("Note: runs.csv: 1 of 2 runs end before others on the same instance")
-    assert result.stderr.count("\n") == 1
+    held, cut = run("analyze", str(path)).stdout, run("analyze", str(path), "--timepoints", "5,10", "--ended", "cut").stdout
+    assert "climber ended before others in 1 run, at 9, and keeps its last value from there on (--ended cut" in held
+    assert "climber ended before others in 1 run, at 9, and is left out from there on" in cut
+    found = analysis(str(path))
+    assert found["early_ends"] == [{"algorithm": "climber", "rule": "hold", "runs": 1, "first": 9.0, "last": 9.0}]
 
 
 @pytest.mark.slow

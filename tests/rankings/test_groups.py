@@ -84,7 +84,7 @@ def test_a_table_without_groups_says_so() -> None:
 
 @given(grouped_tables(), st.data())
 def test_appending_blocks_gives_the_groups_of_the_whole(whole: RankingTable, data: st.DataObject) -> None:
-    *_, values, instances, weights, groups, fixed = whole.parts()
+    *_, values, instances, weights, groups, fixed, _ = whole.parts()
     assert groups is not None
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=4)))
     by_rows = by_blocks = empty_like(whole)

@@ -59,9 +59,9 @@ def test_a_run_with_nothing_yet_ranks_last() -> None:
     assert rank(runs, [5, 10]).ranks.tolist() == [[[2, 1, 2], [1, 2, 3]]]
 
 
-def test_a_run_that_was_not_watched_so_far_is_absent() -> None:
+def test_a_run_that_was_not_watched_so_far_is_absent_if_cut() -> None:
     runs = [run_of("a", best=1.0, horizon=10), run_of("b", best=2.0), run_of("c", best=3.0)]
-    assert rank(runs, [10, 11]).ranks.tolist() == [[[1, 2, 3], [0, 1, 2]]]
+    assert rank(runs, [10, 11], ended="cut").ranks.tolist() == [[[1, 2, 3], [0, 1, 2]]]
 
 
 def test_an_algorithm_without_runs_on_an_instance_is_absent_there() -> None:
@@ -72,7 +72,7 @@ def test_an_algorithm_without_runs_on_an_instance_is_absent_there() -> None:
 @settings(max_examples=50)
 @given(experiments(runs=1), grids)
 def test_each_row_holds_the_best_values_at_the_timepoints(runs: list[Trajectory], grid: list[int]) -> None:
-    table = rank(runs, grid)
+    table = rank(runs, grid, ended="cut")
     assert table.instances == ("f2", "f10")
     expected = np.full((2, len(grid), 3), NAN)
     for r in runs:
@@ -108,7 +108,8 @@ def test_a_better_trajectory_never_worsens_its_own_rank(
 def test_adding_an_algorithm_leaves_the_pairwise_order_of_the_others_alone(
     runs: list[Trajectory], grid: list[int]
 ) -> None:
-    pair, among_three = rank(runs, grid, algorithms=["a", "b"]), rank(runs, grid)
+    # With ended="hold", a third algorithm that was watched longer lets the others meet past their ends.
+    pair, among_three = rank(runs, grid, algorithms=["a", "b"], ended="cut"), rank(runs, grid, ended="cut")
     rows = [among_three.instances.index(name) for name in pair.instances]
     alone, among = pair.ranks, among_three.ranks[rows][..., :2]
     np.testing.assert_array_equal(among > 0, alone > 0)
@@ -247,7 +248,8 @@ def test_what_cannot_be_ranked_is_refused(arguments: dict[str, object], message:
 
 def test_timepoints_inside_a_single_run_are_allowed() -> None:
     runs = [run_of("a", times=1, horizon=10), run_of("b", times=5, horizon=20)]
-    assert rank(runs, [1, 5, 10, 20]).ranks.tolist() == [[[1, 2], [1, 1], [1, 1], [0, 1]]]
+    assert rank(runs, [1, 5, 10, 20], ended="cut").ranks.tolist() == [[[1, 2], [1, 1], [1, 1], [0, 1]]]
+    assert rank(runs, [1, 5, 10, 20]).ranks.tolist() == [[[1, 2], [1, 1], [1, 1], [1, 1]]]
 
 
 def test_the_default_timepoints_are_those_of_the_trajectories() -> None:
@@ -259,20 +261,24 @@ def test_the_default_timepoints_are_those_of_the_trajectories() -> None:
 def test_default_timepoints_span_the_time_in_which_every_algorithm_has_values() -> None:
     of_b = [(7.5, 50), (5.5, 80), (6.5, 60)]
     runs = [run_of("b", name, [2, 1], [first, 40], horizon=last) for name, (first, last) in enumerate(of_b)]
-    grid = default_timepoints([*runs, run_of("a", times=3.5)], count=10)
+    runs.append(run_of("a", times=3.5))
+    assert [*default_timepoints(runs, count=2)] == [5.5, 100]
+    grid = default_timepoints(runs, count=10, ended="cut")
     assert (grid[0], grid[-1], grid.size) == (5.5, 80, 10)
     np.testing.assert_allclose(grid[1:] / grid[:-1], (80 / 5.5) ** (1 / 9))
 
 
 def test_default_timepoints_are_whole_where_all_times_are() -> None:
-    grid = default_timepoints([run_of("a", times=3), run_of("b", times=5, horizon=99.5)], count=30)
+    runs = [run_of("a", times=3, horizon=50), run_of("b", times=5, horizon=99.5)]
+    grid = default_timepoints(runs, count=30)
     assert (grid[0], grid[-1], grid.size) == (5, 99, 30)
     assert (grid == np.rint(grid)).all()
 
 
 def test_there_are_fewer_default_timepoints_where_there_are_fewer_whole_times() -> None:
-    assert default_timepoints([run_of("a", times=3), run_of("b", times=2, horizon=6)]).tolist() == [3, 4, 5, 6]
-    assert default_timepoints([run_of("a", times=3), run_of("b", times=2, horizon=3.5)]).tolist() == [3]
+    for horizon, expected in ((6, [3, 4, 5, 6]), (3.5, [3])):
+        runs = [run_of("a", times=3), run_of("b", times=2, horizon=horizon)]
+        assert default_timepoints(runs, ended="cut").tolist() == expected
 
 
 def test_default_timepoints_pass_over_runs_without_a_value() -> None:
@@ -284,8 +290,8 @@ def test_default_timepoints_pass_over_runs_without_a_value() -> None:
     ("runs", "message"),
     [
         (
-            [run_of(name, times=[], best=[]) for name in ("a10", "a9")] + [run_of("b")],
-            r"timepoints: a9, a10 never found a value\. Say which timepoints to compare",
+            [run_of(name, times=[], best=[]) for name in ("a10", "a9")],
+            r"timepoints: no run ever found a value\. Say which timepoints to compare",
         ),
         (
             [run_of("a", times=50), run_of("b", times=1, horizon=20)],
@@ -295,7 +301,13 @@ def test_default_timepoints_pass_over_runs_without_a_value() -> None:
 )
 def test_where_no_time_suits_all_there_are_no_default_timepoints(runs: list[Trajectory], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        rank(runs)
+        rank(runs, ended="cut")
+
+
+def test_an_algorithm_that_never_found_a_value_has_no_say_in_the_default_timepoints() -> None:
+    runs = [run_of("a", times=3), run_of("b", times=5), run_of("failed", times=[], best=[], horizon=7)]
+    for ended in ("hold", "cut"):
+        assert [*default_timepoints(runs, 2, ended=ended)] == [5, 100]
 
 
 def test_without_trajectories_there_are_no_default_timepoints() -> None:
@@ -312,14 +324,16 @@ def test_a_number_of_default_timepoints_that_means_nothing_is_refused(count: obj
 
 @pytest.mark.parametrize("last", [80, 80.5])
 def test_a_single_default_timepoint_is_the_last(last: float) -> None:
-    assert default_timepoints([run_of("a", times=3), run_of("b", times=2, horizon=last)], count=1).tolist() == [last]
+    runs = [run_of("a", times=3, horizon=9), run_of("b", times=2, horizon=last)]
+    assert default_timepoints(runs, count=1).tolist() == [last]
+    assert default_timepoints(runs, count=1, ended="cut").tolist() == [9]
 
 
 @pytest.mark.parametrize("time", [0, 1, 2.5])
 def test_where_only_one_time_suits_all_it_is_the_default_timepoint(time: float) -> None:
     runs = [run_of("a", times=time), run_of("b", times=time, horizon=time)]
-    assert default_timepoints(runs).tolist() == [time]
-    assert rank(runs).timepoints.tolist() == [time]
+    assert default_timepoints(runs, ended="cut").tolist() == [time]
+    assert rank(runs, ended="cut").timepoints.tolist() == [time]
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ from polarbear_plugins.racing import analysis, posteriors
 from polarbear_plugins.racing import result as result_module
 from polarbear_plugins.racing.by_group import by_group
 from polarbear_plugins.report import render
+from polarbear_plugins.report.advice import stretches
 from polarbear_plugins.report.computed import Computed, compute
-from polarbear_plugins.report.words import conclusion, error_text, leaders_text, reasons, stretches
+from polarbear_plugins.report.words import conclusion, error_text, leaders_text, reasons
 
 SETTINGS = RaceSettings(seed=1, draws=500)
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -243,7 +244,7 @@ def test_a_report_of_a_misfit_tells_where_and_chooses_from_first_places(misfit: 
     assert wrong == "c"
     assert "Choose c " not in page
     assert "best of those that are left, by first places, P(best)" in page
-    assert re.search(r"budget choose rating P\(best\) 1 to 2 [ab] ", page)
+    assert re.search(r"budget highest rating P\(best\) support 1 to 2 [ab] ", page)
     assert "of all algorithms where they are those of the model, which does not fit, and of those that are left" in page
 
 

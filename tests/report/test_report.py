@@ -21,8 +21,9 @@ from polarbear_plugins.plugins.hookspecs import ReportSection
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.racing.state import Failure
 from polarbear_plugins.report import render, write_report
+from polarbear_plugins.report.advice import Stretch, advice_from, stretches
 from polarbear_plugins.report.commands import how_to_repeat
-from polarbear_plugins.report.words import Stretch, advice_from, conclusion, stretches
+from polarbear_plugins.report.words import conclusion
 
 HOSTILE = "</script><script>alert(1)</script>"
 CHROMIUM = shutil.which("chromium")

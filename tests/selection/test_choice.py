@@ -225,7 +225,8 @@ def test_a_choice_goes_through_json() -> None:
 
 def test_the_representation_says_what_was_chosen_under_what() -> None:
     assert repr(select(posterior_of(RATINGS), preference="worst", risk="best")) == (
-        "Choice('b' of 3, preference 'worst', risk 'best', score 0.75, expected regret 0.175)"
+        "Choice('b' of 3, preference 'worst', risk 'best', score 0.75, expected regret 0.175, "
+        "not supported: c may be better)"
     )
 
 

@@ -65,7 +65,7 @@ class Choice:
 
     @property
     def supported(self) -> bool:
-        """Whether the data support the choice: :attr:`support` is at least 0.9."""
+        """Whether the data support the choice: :attr:`support` is at least 0.95."""
         return self.support >= SUPPORTED
 
     @property

@@ -7,7 +7,7 @@ import numpy as np
 from polarbear_plugins.arrays import BoolArray, FloatArray
 
 #: A choice is supported if it is about the best with at least this probability.
-SUPPORTED = 0.9
+SUPPORTED = 0.95
 #: Others that are the best with at least this probability are named beside a choice that is not supported.
 WORTH_NAMING = 0.05
 # Of two with this ratio, the lower one is the best of the two with probability 0.45: within the usual epsilon.

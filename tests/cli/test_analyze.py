@@ -253,7 +253,10 @@ def test_an_unknown_source_is_named_however_long_its_path() -> None:
 def test_runs_that_end_early_are_named_with_what_counts_for_them(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     path.write_text(TWO.replace("climber,f1,10", "climber,f1,9"))
-    held, cut = run("analyze", str(path)).stdout, run("analyze", str(path), "--timepoints", "5,10", "--ended", "cut").stdout
+    held, cut = (
+        run("analyze", str(path)).stdout,
+        run("analyze", str(path), "--timepoints", "5,10", "--ended", "cut").stdout,
+    )
     assert "climber ended before others in 1 run, at 9, and keeps its last value from there on (--ended cut" in held
     assert "climber ended before others in 1 run, at 9, and is left out from there on" in cut
     found = analysis(str(path))

@@ -100,6 +100,9 @@ def read_frame(source: Any, options: LogOptions) -> Iterable[Trajectory]:
     columns["seed"] = "polarbear seed"
     if "polarbear group" in frame:
         columns["group"] = "polarbear group"
+    problems = frame[["polarbear instance", "dimension"]].drop_duplicates()
+    if (problems["dimension"] >= 1).all() and not problems["polarbear instance"].duplicated().any():
+        columns["dimension"] = "dimension"
     long_form = LongFormOptions(
         columns={role: (name,) for role, name in columns.items()},
         maximize=bool(options.maximize),
@@ -129,7 +132,7 @@ def _with_instances(frame: pd.DataFrame, options: LogOptions) -> tuple[pd.DataFr
         kept.append(options.keeps(function, name, dimension) and options.instances.keeps(instance))
         names.append(
             instance_name(
-                options.instance,
+                options.parts,
                 suite=suite,
                 function=function,
                 name=name,

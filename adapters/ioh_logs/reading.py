@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,17 +41,16 @@ class LoggedRuns:
 
     def __iter__(self) -> Iterator[Trajectory]:
         damage = Damage(self._options.skip_damaged, self._known_damage)
-        seeds: Counter[tuple[str, str]] = Counter()
+        seeds = _Seeds()
         rounded: dict[str, set[str]] = defaultdict(set)
         rounded_runs = 0
-        groups = self._catalog.groups
         for file, opener in self._open_files():
             algorithm = self._catalog.algorithm(file)
             name = title(file.place, file.rows)
             for run, block in self._blocks(file, opener, damage):
-                instance = file.instance(run, self._options.instance)
-                seed = seeds[algorithm, instance]
-                seeds[algorithm, instance] += 1
+                instance = self._catalog.instance(file, run)
+                group, fixed_group = self._catalog.group(run, instance)
+                seed = seeds.next(algorithm, instance, run)
                 who = f"{name}, run {run.number}"
                 try:
                     rows = parse_rows(block, run, file.experiment.maximize, self._options, who)
@@ -61,8 +61,10 @@ class LoggedRuns:
                         times=rows.times,
                         best=rows.best,
                         horizon=rows.horizon,
-                        group=groups.of.get(instance),
-                        fixed_group=groups.fixed,
+                        group=group,
+                        fixed_group=fixed_group,
+                        dimension=file.scenario.dimension or None,  # our writer says 0 where it is not known
+                        end="unknown" if run.notes is None else run.notes.end,
                     )
                 except SourceError as problem:
                     damage.add(str(problem))
@@ -75,7 +77,7 @@ class LoggedRuns:
                     rounded[instance].add(algorithm)
                 yield trajectory
         _warn_of_damage(damage)
-        _warn_of_ties(rounded, rounded_runs, seeds)
+        _warn_of_ties(rounded, rounded_runs, seeds.runs)
 
     def _open_files(self) -> Iterator[tuple[LogFile, Opener]]:
         """The files and what opens them; each place is opened once."""
@@ -119,6 +121,24 @@ class LoggedRuns:
         if run is not None:
             some = f"run {run.number}" if run.number == total else f"runs {run.number} to {total}"
             damage.add(f"{problem if problem.startswith(who) else f'{who}: {problem}'} {some}.")
+
+
+class _Seeds:
+    """Seeds of the runs: those that our writer noted, otherwise 0, 1, 2, ... on each instance."""
+
+    def __init__(self) -> None:
+        self.runs: Counter[tuple[str, str]] = Counter()
+        self._taken: dict[tuple[str, str], set[int]] = defaultdict(set)
+
+    def next(self, algorithm: str, instance: str, run: Run) -> int:
+        """Seed of a run, which no other run of the algorithm on the instance has."""
+        taken = self._taken[algorithm, instance]
+        seed = self.runs[algorithm, instance] if run.notes is None else run.notes.seed
+        if seed in taken:  # runs from several races, or a part of them without notes
+            seed = next(number for number in itertools.count() if number not in taken)
+        taken.add(seed)
+        self.runs[algorithm, instance] += 1
+        return seed
 
 
 def _warn_of_damage(damage: Damage) -> None:

@@ -120,8 +120,8 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_folder_gives_the_best_values_so_far_of_every_run(folder: Path) -> None:
     assert [run.in_group(None) for run in read(folder)] == [
-        Trajectory(algorithm="csa", instance="f1_d2_i1", times=[1, 3], best=[5.0, 2.5], horizon=4),
-        Trajectory(algorithm="csa", instance="f1_d2_i2", times=[1], best=[3.0], horizon=2),
+        Trajectory(algorithm="csa", instance="f1_d2_i1", times=[1, 3], best=[5.0, 2.5], horizon=4, dimension=2),
+        Trajectory(algorithm="csa", instance="f1_d2_i2", times=[1], best=[3.0], horizon=2, dimension=2),
     ]
     assert read(str(folder)) == read(folder) == read(folder / INDEX)
 
@@ -149,7 +149,7 @@ def test_reading_equals_the_running_minimum_of_the_evaluations(
     for run, (instance, values) in zip(found, runs, strict=True):
         seeds[instance] = seeds.get(instance, -1) + 1
         assert run.in_group(None) == Trajectory.from_evaluations(
-            values, algorithm="csa", instance=f"f1_d2_i{instance}", seed=seeds[instance], maximize=maximize
+            values, algorithm="csa", instance=f"f1_d2_i{instance}", seed=seeds[instance], maximize=maximize, dimension=2
         )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from polarbear_plugins.adapters.ioh_logs.places import is_index, is_rows
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.errors import InvalidInputError, SourceError, reason
+from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.extras import require
 from polarbear_plugins.files import write_whole
 from polarbear_plugins.integrations.ioh_writer import Scenario, scenario_in_name, scenario_of, write_ioh
@@ -248,4 +248,4 @@ def _naming_place(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        raise SourceError(f"{path}: cannot be written ({reason(problem)}).") from None
+        raise SourceError(f"{path}: cannot be written ({problem.strerror or problem}).") from None

@@ -10,7 +10,9 @@ from contextlib import ExitStack
 from pathlib import PurePosixPath
 
 from polarbear_plugins.adapters.ioh_logs.catalog import Catalog, Damage, LogFile, title
+from polarbear_plugins.adapters.ioh_logs.fixed_evaluations import FixedEvaluations
 from polarbear_plugins.adapters.ioh_logs.index import Run
+from polarbear_plugins.adapters.ioh_logs.objectives import check_one_objective
 from polarbear_plugins.adapters.ioh_logs.options import LogOptions
 from polarbear_plugins.adapters.ioh_logs.places import Opener, Place
 from polarbear_plugins.adapters.ioh_logs.rows import Block, has_values, parse_rows, split_runs
@@ -44,14 +46,21 @@ class LoggedRuns:
         seeds = _Seeds()
         rounded: dict[str, set[str]] = defaultdict(set)
         rounded_runs = 0
+        fixed = FixedEvaluations()
+        looks_for_gaps = self._options.time == "evaluations" and self._options.value in (None, "raw_y")
         for file, opener in self._open_files():
             algorithm = self._catalog.algorithm(file)
             name = title(file.place, file.rows)
+            header = ""
             for run, block in self._blocks(file, opener, damage):
                 instance = self._catalog.instance(file, run)
                 group, fixed_group = self._catalog.group(run, instance)
                 seed = seeds.next(algorithm, instance, run)
                 who = f"{name}, run {run.number}"
+                if block.header != header:
+                    header = block.header
+                    # Not damage, so it cannot be skipped.
+                    check_one_objective(block.columns, self._options.value, who)
                 try:
                     rows = parse_rows(block, run, file.experiment.maximize, self._options, who)
                     trajectory = Trajectory(
@@ -72,12 +81,15 @@ class LoggedRuns:
                 except InvalidInputError as problem:  # a name with an unpaired surrogate
                     damage.add(f"{who}: {problem}")
                     continue
+                if looks_for_gaps and run.notes is None:
+                    fixed.add(name, rows)
                 if rows.rounded:
                     rounded_runs += 1
                     rounded[instance].add(algorithm)
                 yield trajectory
         _warn_of_damage(damage)
         _warn_of_ties(rounded, rounded_runs, seeds.runs)
+        fixed.warn()
 
     def _open_files(self) -> Iterator[tuple[LogFile, Opener]]:
         """The files and what opens them; each place is opened once."""

@@ -41,12 +41,24 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Best values so far of a run, minimised, where they improved; ``rounded`` of them are printed as 0."""
+    """Best values so far of a run, minimised, where they improved.
+
+    Attributes
+    ----------
+    rounded
+        How many of them are printed as 0.
+    logged
+        Times of all rows.
+    worse
+        A row but the last is worse than the best before it, so that rows are not improvements alone.
+    """
 
     times: FloatArray
     best: FloatArray
     horizon: float
     rounded: int
+    logged: FloatArray
+    worse: bool
 
 
 def split_runs(lines: Iterable[str], who: str) -> Iterator[Block]:
@@ -84,6 +96,7 @@ def parse_rows(block: Block, run: Run, maximize: bool, options: LogOptions, who:
     texts = [row[value_at] for row in cells]
     sign = -1.0 if maximize else 1.0
     observed = sign * np.array(_parse_values(texts, block, who))
+    worse = bool((observed > np.fmin.accumulate(observed))[:-1].any())  # as printed, without the digits of the JSON
     horizon = times[-1]
     if options.time == "evaluations":
         if options.best == "json":
@@ -101,7 +114,8 @@ def parse_rows(block: Block, run: Run, maximize: bool, options: LogOptions, who:
     best[np.isnan(best)] = np.inf
     improved = best < np.concatenate(([np.inf], best[:-1]))
     count = 0 if rounded is None else int(np.count_nonzero(improved[rounded]))
-    return Rows(np.array(times)[improved], best[improved], horizon, count)
+    logged = np.array(times)
+    return Rows(logged[improved], best[improved], horizon, count, logged, worse)
 
 
 def has_values(block: Block, options: LogOptions) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.display.html import Markup, html_table
-from polarbear_plugins.display.text import probability_text, spans
+from polarbear_plugins.display.text import probability_text, spans_text, timepoint_texts
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.selection.choice import ratings_among
 
@@ -170,8 +170,9 @@ def advice_from(found: Sequence[Stretch], grid: FloatArray, unit: str = "") -> s
         names = list(dict.fromkeys(stretch.algorithm for stretch in found))
         return f"The likely best algorithm changes {len(found) - 1} times with the budget, among {', '.join(names)}."
     unit = f" {unit}" if unit else ""
-    parts = [f"{stretch.algorithm} up to {grid[stretch.last]:,.5g}{unit}" for stretch in found[:1]]
-    parts += [f"{stretch.algorithm} up to {grid[stretch.last]:,.5g}" for stretch in found[1:-1]]
+    until = timepoint_texts(grid)
+    parts = [f"{stretch.algorithm} up to {until[stretch.last]}{unit}" for stretch in found[:1]]
+    parts += [f"{stretch.algorithm} up to {until[stretch.last]}" for stretch in found[1:-1]]
     return f"Choose {', '.join(parts)}, {found[-1].algorithm} beyond."
 
 
@@ -244,6 +245,4 @@ def result_table(result: RaceResult, robust: Posterior | None = None) -> Markup:
 
 def where_it_leads(grid: FloatArray, ahead: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
     """Text that says where an algorithm leads; empty if nowhere."""
-    found = spans(grid, ahead)
-    more = f" and {len(found) - 3} more spans" if len(found) > 3 else ""
-    return f"most likely best at {', '.join(found[:3])}{more}" if found else ""
+    return f"most likely best at {spans_text(grid, ahead)}" if ahead.any() else ""

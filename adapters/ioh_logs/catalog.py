@@ -209,7 +209,10 @@ class Catalog:
             for run in file.runs:
                 name = self.instance(file, run)
                 other = first.setdefault(name, file)
-                if replace(other.function, suite="") != replace(file.function, suite=""):
+                one, same = (replace(each.function, suite="") for each in (other, file))
+                if other.place is file.place:  # who wrote them together may have pooled dimensions
+                    one = replace(one, dimension=same.dimension)
+                if one != same:
                     raise SourceError(
                         f"Instance {name!r} is another function in {title(other.place, other.index)} than in "
                         f"{title(file.place, file.index)}. Distinguish them with instance=function,name,dimension,"

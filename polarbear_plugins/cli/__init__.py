@@ -67,6 +67,7 @@ From a race:
     --journal race.db
   polarbear select race.db --preference log-uniform
   polarbear report race.db -o race.html
+  polarbear export race.db -o runs.csv
 
 \b
 From Optuna (studies of several samplers, in a storage):

@@ -133,7 +133,7 @@ def read_exported(sources: Sequence[str], options: Mapping[str, str]) -> Exporte
 
 
 def _write(found: Exported, output: Path, kind: Format, *, suite: str, maximize: bool) -> list[str]:
-    """Write the runs; returns the columns that were left out of a table, since not all runs have them."""
+    """Write the runs; returns the columns that were left out of a table."""
     if kind == "table":
         return write_table(found.runs, output, maximize=maximize)
     if kind == "parquet":
@@ -183,7 +183,7 @@ def _notes(found: Exported, told: Mapping[str, Any]) -> list[str]:
             f"{told['stopped']:,} runs were cut off where they end and would have gone on: they are marked as stopped, "
             "so that no analysis holds their last value."
         )
-    notes += [f"Without the column {name}, since only a part of the runs has it." for name in told["without"]]
+    notes += [f"Without the column {name}, since not every instance has exactly one." for name in told["without"]]
     if told["format"] != "ioh" and any((np.diff(run.best) > 0).any() for run in found.runs):
         notes.append("Some values increase, as those of an incumbent may: read again, they count as best so far.")
     if told["read_with"]:

@@ -149,8 +149,8 @@ def write_coco(runs: Sequence[Trajectory], path: Path, *, identities: Iterable[I
 def table_of_runs(runs: Sequence[Trajectory], *, maximize: bool = False) -> tuple[pd.DataFrame, list[str]]:
     """Runs as :meth:`Trajectory.to_pandas` shows each, one below the other; and the columns that not all runs have.
 
-    A run without a value has one row, at its end, with the value ``inf``.  The columns that not all runs have are left
-    out: a table says the group of every instance, or of none.
+    A run without a value has one row, at its end, with the value ``inf``.  The columns that not all runs have, or of
+    which an instance has several, are left out: a table says the group of every instance, or of none.
 
     Parameters
     ----------
@@ -165,11 +165,15 @@ def table_of_runs(runs: Sequence[Trajectory], *, maximize: bool = False) -> tupl
         "group": [run.group for run in runs],
         "dimension": [run.dimension for run in runs],
     }
-    incomplete = [name for name, cells in optional.items() if None in cells and set(cells) != {None}]
+    incomplete = [
+        name
+        for name, cells in optional.items()
+        if set(cells) != {None} and (None in cells or _differs_in_instance(runs, cells))
+    ]
     same: dict[str, list[Any]] = {
         "algorithm": [run.algorithm for run in runs],
         "instance": [run.instance for run in runs],
-        **{name: cells for name, cells in optional.items() if cells and None not in cells},
+        **{name: cells for name, cells in optional.items() if None not in cells and name not in incomplete},
         "seed": [run.seed for run in runs],
     }
     text = ("algorithm", "instance", "group")
@@ -186,6 +190,12 @@ def table_of_runs(runs: Sequence[Trajectory], *, maximize: bool = False) -> tupl
     if any(run.end != "unknown" for run in runs):
         columns["end"] = np.repeat(np.array([run.end for run in runs], dtype=object), counts)
     return pd.DataFrame(columns), incomplete
+
+
+def _differs_in_instance(runs: Sequence[Trajectory], cells: Sequence[object]) -> bool:
+    """Whether runs on one instance have different cells, as where dimensions are pooled."""
+    first: dict[str, object] = {}
+    return any(first.setdefault(run.instance, cell) != cell for run, cell in zip(runs, cells, strict=True))
 
 
 def _scenarios(identities: Iterable[Identity]) -> dict[str, Scenario]:

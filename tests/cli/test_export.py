@@ -174,12 +174,14 @@ def test_columns_that_only_some_runs_have_are_left_out_and_named(tmp_path: Path)
     frame, incomplete = table_of_runs([run, other])
     assert list(frame) == ["algorithm", "instance", "seed", "time", "value", "horizon"]
     assert incomplete == ["group", "dimension"]
+    pooled, incomplete = table_of_runs([run, run.described(dimension=3, end="unknown")])
+    assert ("dimension" in pooled, "group" in pooled, incomplete) == (False, True, ["dimension"])
     (tmp_path / "one.csv").write_text("algorithm,instance,time,value,group\na,i,1,2,g\n")
     (tmp_path / "two.csv").write_text("algorithm,instance,time,value\na,j,1,2\n")
     sources = [str(tmp_path / name) for name in ("one.csv", "two.csv")]
     assert POLARBEAR.data(*sources, "-o", str(tmp_path / "runs.csv"))["without"] == ["group"]
     said = POLARBEAR.succeed(*sources, "-o", str(tmp_path / "more.csv"))
-    assert "Without the column group, since only a part of the runs has it." in said
+    assert "Without the column group, since not every instance has exactly one." in said
 
 
 def test_unranked_values_are_a_word_in_text(tmp_path: Path) -> None:

@@ -239,6 +239,15 @@ def test_one_name_for_different_functions_is_refused(tmp_path: Path) -> None:
     assert len(list(read_trajectories(places, instance="function,name,dimension,instance"))) == 2
 
 
+def test_instances_that_pool_dimensions_come_back(tmp_path: Path) -> None:
+    runs = [
+        Trajectory(algorithm="a", instance="f1_i1", times=[1], best=[2.0], dimension=dimension, seed=dimension)
+        for dimension in (2, 5)
+    ]
+    write_ioh(runs, tmp_path / "data")
+    same_runs(tmp_path / "data", runs)
+
+
 def test_equal_names_in_two_races_are_one_instance_whatever_their_numbers(tmp_path: Path) -> None:
     for place, names in enumerate((["x", "y"], ["y", "x"])):
         runs = [Trajectory(algorithm=f"a{place}", instance=name, times=[1], best=[2.0]) for name in names]

@@ -236,6 +236,12 @@ def test_a_dimension_that_contradicts_the_scenario_is_refused(tmp_path: Path) ->
         write_ioh([run], tmp_path / "data", scenarios={"a": Scenario(1, "Sphere", 2, 1)})
 
 
+def test_the_dimension_of_a_run_counts_before_that_of_all(tmp_path: Path) -> None:
+    runs = [trajectory().described(dimension=3, end="unknown"), trajectory(instance="b")]
+    write_ioh(runs, tmp_path / "data", dimension=5)
+    assert [run["dimension"] for run in read(tmp_path / "data")] == [3, 5]
+
+
 def test_a_function_is_not_maximised_on_some_instances_only(tmp_path: Path) -> None:
     scenarios = {"a": Scenario(1, "Sphere", 2, 1), "b": Scenario(1, "Sphere", 2, 2, maximize=True)}
     with pytest.raises(InvalidInputError, match="'csa' on 'b': function f1_Sphere is maximised on some"):

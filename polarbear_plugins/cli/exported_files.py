@@ -75,11 +75,16 @@ def write_ioh_runs(
     runs: Iterable[Trajectory],
     folder: Path,
     *,
-    identities: Iterable[Identity] = (),
+    identities: Sequence[Identity] = (),
     suite: str,
     maximize: bool = False,
 ) -> None:
-    """Write runs as IOHprofiler data into a new folder, with the functions that the identities of instances tell."""
+    """Write runs as IOHprofiler data into a new folder, with what the identities of instances tell.
+
+    That is their functions, and whether larger values are better (the parameter ``maximize``).
+    """
+    if identities and all(identity.parameters.get("maximize") is True for identity in identities):
+        maximize = True  # also for instances without a function
     write_ioh(runs, folder, scenarios=_scenarios(identities), suite=suite, maximize=maximize)
 
 

@@ -162,6 +162,22 @@ def test_the_command_line_writes_the_same(tmp_path: Path) -> None:
     assert files(tmp_path / "again") == files(folder)
 
 
+def test_a_suite_that_maximises_is_written_so(tmp_path: Path) -> None:
+    identities = [Identity(name, {"maximize": True}) for name in "xy"]
+    runs = [
+        Trajectory.from_evaluations([3, 5], maximize=True, algorithm="a", instance=identity.name)
+        for identity in identities
+    ]
+    write_ioh_runs(runs, tmp_path / "data", identities=identities, suite="mine")
+    [index] = (tmp_path / "data").rglob("*.json")
+    described = json.loads(index.read_text())
+    assert described["maximization"] is True
+    assert described["scenarios"][0]["runs"][0]["best"]["y"] == 5
+    same_runs(tmp_path / "data", runs)
+    write_ioh_runs(runs, tmp_path / "other", identities=[*identities, Identity("z")], suite="mine")
+    same_runs(tmp_path / "other", runs)
+
+
 def files(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
 

@@ -84,6 +84,7 @@ class RunRecorder:
         if group is not None:
             self._by = as_choice(group, Grouping, "group")
         self._group: tuple[str | None, bool] = None, False
+        self._dimension: int | None = None
         self._stream = stream
         self._on_trajectory = on_trajectory
         self._on_rankings = on_rankings
@@ -116,6 +117,7 @@ class RunRecorder:
         self._name = as_name(self._instance(meta_data), "instance of a logger")
         self._maximize = meta_data.optimization_type.name == "MAX"
         self._group = _group_of(meta_data, self._by)
+        self._dimension = int(meta_data.n_variables) or None
 
     def finish(self) -> Trajectory | None:
         """Finish the run so far; return it, or ``None`` if there was no evaluation since the last."""
@@ -140,6 +142,7 @@ class RunRecorder:
             maximize=self._maximize,
             group=self._group[0],
             fixed_group=self._group[1],
+            dimension=self._dimension,
         )
         self._deliver(trajectory)
         return trajectory

@@ -26,33 +26,47 @@ def polarbear_read_trajectories(source: object, options: Mapping[str, object]) -
     paths = [source] if isinstance(source, str | Path) else source
     if not isinstance(paths, list | tuple) or not paths or not all(isinstance(path, str | Path) for path in paths):
         return None
-    places = [_find_place(Path(path)) for path in paths]
-    found = [place for place in places if place is not None]
-    if not found:
+    places = [_find_places(Path(path)) for path in paths]
+    if not any(places):
         return None
-    if len(found) < len(places):
-        raise SourceError(
-            f"{paths[places.index(None)]} is not a folder or zip file of IOHprofiler data, and the others are. "
-            "Leave it out."
-        )
-    return LoggedRuns(found, LogOptions.parse(options))
+    if not all(places):
+        other = next(path for path, found in zip(paths, places, strict=True) if not found)
+        raise SourceError(f"{other} is not a folder or zip file of IOHprofiler data, and the others are. Leave it out.")
+    return LoggedRuns([place for found in places for place in found], LogOptions.parse(options))
 
 
-def _find_place(path: Path) -> Place | None:
-    """Place to read from; ``None`` if nothing there looks like IOHprofiler data."""
-    place: Place
+def _find_places(path: Path) -> list[Place]:
+    """Places to read from; none if nothing there looks like IOHprofiler data."""
     try:
         is_folder, is_file = path.is_dir(), path.is_file()
     except (OSError, ValueError):  # text that cannot be a path
-        return None
+        return []
+    if is_file and path.suffix.lower() == ".zip":
+        return _find_in_zip(path)
+    place: Place
     if is_folder:
         place = Folder.walk(path)
-    elif is_file and path.suffix.lower() == ".zip":
-        place = ZipFile.walk(path)
     elif is_file and is_index(path.name):
         place = Folder(path.parent, [path.name])
     else:
-        return None
-    ours = any(is_index(name) or is_rows(name) or is_old_index(name) for name in place.names)
+        return []
     # An empty place is accepted: the error about it says what was expected.
-    return place if ours or not place.names else None
+    return [place] if _holds_logs(place) or not place.names else []
+
+
+def _find_in_zip(path: Path) -> list[Place]:
+    """A zip file and the zip files in it, as far as they hold IOHprofiler data."""
+    outer = ZipFile.walk(path)
+    inner = [ZipFile.walk(path, name) for name in outer.packed]
+    found: list[Place] = [place for place in (outer, *inner) if _holds_logs(place)]
+    if not found:
+        deep = next((f"{place.who}/{name}" for place in inner for name in place.packed), None)
+        if deep is not None:
+            raise SourceError(
+                f"{deep} is a zip file in a zip file in a zip file, which is not looked into. Unpack {path.name} once."
+            )
+    return found or ([] if outer.names else [outer])
+
+
+def _holds_logs(place: Place) -> bool:
+    return any(is_index(name) or is_rows(name) or is_old_index(name) for name in place.names)

@@ -6,10 +6,10 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from polarbear_plugins.adapters.ioh_logs.groups import Function, group_instances
+from polarbear_plugins.adapters.ioh_logs.groups import Function, Groups, group_instances
 from polarbear_plugins.adapters.ioh_logs.index import Experiment, Run, Scenario, parse_experiment
 from polarbear_plugins.adapters.ioh_logs.options import LogOptions, instance_name
 from polarbear_plugins.adapters.ioh_logs.places import Opener, Place, is_index, is_old_index, is_rows
@@ -101,12 +101,30 @@ class Catalog:
             self._report_undescribed(place)
         if not self.files and not damage.found:
             raise self._explain_empty(places)
+        every = [run for file in self.files for run in file.runs]
+        #: Whether instances have the names, and groups, that our writer noted; then all of them do.
+        self.noted = options.instance is None and all(run.notes is not None for run in every)
         self._check_functions()
         self._check_directions()
         self._algorithms = self._name_algorithms(several=len(places) > 1)
         functions = ((file, file.function) for file in self.files)
-        runs = ((file.instance(run, options.instance), function) for file, function in functions for run in file.runs)
-        self.groups = group_instances(runs, options.group)
+        runs = ((self.instance(file, run), function) for file, function in functions for run in file.runs)
+        # Without a group in the notes, instances are grouped as those of other data.
+        noted = self.noted and options.group is None
+        self._groups_noted = noted and any(run.notes is not None and run.notes.group is not None for run in every)
+        self._groups = Groups() if self._groups_noted else group_instances(runs, options.group)
+
+    def instance(self, file: LogFile, run: Run) -> str:
+        """Name of the instance of a run."""
+        if self.noted and run.notes is not None:
+            return run.notes.instance
+        return file.instance(run, self._options.parts)
+
+    def group(self, run: Run, instance: str) -> tuple[str | None, bool]:
+        """Group of an instance, on which there is a run, and whether the groups are all there are."""
+        if self._groups_noted and run.notes is not None:
+            return run.notes.group, run.notes.fixed_group
+        return self._groups.of.get(instance), self._groups.fixed
 
     def algorithm(self, file: LogFile) -> str:
         """Name of the algorithm of a file."""
@@ -167,7 +185,10 @@ class Catalog:
 
     def _check_functions(self) -> None:
         """Refuse different functions of the same number, which would become one instance."""
-        parts = self._options.instance
+        if self.noted:
+            self._check_noted_names()
+            return
+        parts = self._options.parts
         if "function" not in parts or "name" in parts:
             return
         first: dict[int, LogFile] = {}
@@ -181,12 +202,29 @@ class Catalog:
                     f"instance={','.join(parts).replace('function', 'function,name')}, or choose some with functions=."
                 )
 
+    def _check_noted_names(self) -> None:
+        """Refuse different functions whose instances have the same name."""
+        first: dict[str, LogFile] = {}
+        for file in self.files:
+            for run in file.runs:
+                name = self.instance(file, run)
+                other = first.setdefault(name, file)
+                one, same = (replace(each.function, suite="") for each in (other, file))
+                if other.place is file.place:  # who wrote them together may have pooled dimensions
+                    one = replace(one, dimension=same.dimension)
+                if one != same:
+                    raise SourceError(
+                        f"Instance {name!r} is another function in {title(other.place, other.index)} than in "
+                        f"{title(file.place, file.index)}. Distinguish them with instance=function,name,dimension,"
+                        "instance, or read one of them."
+                    )
+
     def _check_directions(self) -> None:
         """Refuse instances that are both minimised and maximised."""
         first: dict[str, LogFile] = {}
         for file in self.files:
             for run in file.runs:
-                name = file.instance(run, self._options.instance)
+                name = self.instance(file, run)
                 other = first.setdefault(name, file)
                 if other.experiment.maximize != file.experiment.maximize:
                     raise SourceError(

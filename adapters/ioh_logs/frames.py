@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polarbear_plugins.adapters.ioh_logs.groups import Function, group_instances
+from polarbear_plugins.adapters.ioh_logs.objectives import check_one_objective
 from polarbear_plugins.adapters.ioh_logs.options import LogOptions, instance_name
 from polarbear_plugins.adapters.ioh_logs.places import Folder
 from polarbear_plugins.adapters.ioh_logs.reading import LoggedRuns
@@ -34,6 +35,11 @@ def read_manager(source: object, options: LogOptions) -> LoggedRuns:
     """Trajectories of the runs in a manager, read from its files: what the manager loads may lack runs and digits."""
     wanted: dict[str, frozenset[int]] = {}
     indices: dict[Path, None] = {}
+    if not source.data_sets:  # type: ignore[attr-defined]
+        raise SourceError(
+            "The DataManager is empty: it holds no data sets. Add a folder with its add_folder(), check that its "
+            "select() leaves something, or give the folder instead of the manager."
+        )
     for data in source.data_sets:  # type: ignore[attr-defined]
         if data is None:
             raise SourceError("The DataManager holds a file that it could not read itself. Give the folder instead.")
@@ -71,6 +77,7 @@ def read_frame(source: Any, options: LogOptions) -> Iterable[Trajectory]:
             f"algorithm={options.algorithm}: a data frame does not say which folder a run is from. Give the "
             "folders instead."
         )
+    check_one_objective(map(str, source.columns), options.value, "data frame")
     value = options.value or ("raw_y_best" if "raw_y_best" in source.columns else "raw_y")
     needed = [*_FRAME[:4], options.time, value]
     missing = [name for name in needed if name not in source.columns]
@@ -100,6 +107,9 @@ def read_frame(source: Any, options: LogOptions) -> Iterable[Trajectory]:
     columns["seed"] = "polarbear seed"
     if "polarbear group" in frame:
         columns["group"] = "polarbear group"
+    problems = frame[["polarbear instance", "dimension"]].drop_duplicates()
+    if (problems["dimension"] >= 1).all() and not problems["polarbear instance"].duplicated().any():
+        columns["dimension"] = "dimension"
     long_form = LongFormOptions(
         columns={role: (name,) for role, name in columns.items()},
         maximize=bool(options.maximize),
@@ -129,7 +139,7 @@ def _with_instances(frame: pd.DataFrame, options: LogOptions) -> tuple[pd.DataFr
         kept.append(options.keeps(function, name, dimension) and options.instances.keeps(instance))
         names.append(
             instance_name(
-                options.instance,
+                options.parts,
                 suite=suite,
                 function=function,
                 name=name,

@@ -9,13 +9,27 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from polarbear_plugins.errors import SourceError, reason, short
+from polarbear_plugins.checks import as_choice, as_number
+from polarbear_plugins.errors import InvalidInputError, SourceError, reason, short
+from polarbear_plugins.trajectories.given import End, check_group, check_labels
 
 _MAXIMIZATION = ("maximization", "maximisation", "maximize", "maximise")
 _SPELLINGS = {
     **dict.fromkeys(("true", "t", "yes", "1", "max", *_MAXIMIZATION), True),
     **dict.fromkeys(("false", "f", "no", "0", "min", "minimization", "minimisation", "minimize", "minimise"), False),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What the writer of this package notes about a run, beyond the format; the rows of such a run have all digits."""
+
+    instance: str
+    seed: int
+    group: str | None
+    fixed_group: bool
+    end: End
+    horizon: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +41,7 @@ class Run:
     evaluations: int | None
     best_evaluation: int | None
     best: float | None
+    notes: Notes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +149,23 @@ def _parse_run(run: _Object, number: int) -> Run:
         # JSON has no numbers that are not finite: they come as null or text, if at all.
         if isinstance(value, int | float) and not isinstance(value, bool):
             best = _finite(value)
+    notes = (
+        None if run.get("polarbear") is None else _parse_notes(_Object(run.get("polarbear"), f"{run.who}, polarbear"))
+    )
     # Runs that were logged by hand have 0 evaluations.
-    return Run(number, run.whole("instance"), evaluations or None, best_evaluation or None, best)
+    return Run(number, run.whole("instance"), evaluations or None, best_evaluation or None, best, notes)
+
+
+def _parse_notes(notes: _Object) -> Notes:
+    """Notes of our writer; ``notes.who`` names the place."""
+    try:
+        labels, who = check_labels("any", notes.get("instance"), notes.data.get("seed", 0))
+        group = check_group(notes.get("group"), notes.data.get("fixed_group", False), who)
+        end = as_choice(notes.data.get("end", "unknown"), End, "end")
+        horizon = notes.get("horizon")
+        return Notes(*labels[1:], *group, end, None if horizon is None else as_number(horizon, "horizon"))
+    except InvalidInputError as problem:
+        raise SourceError(f"{notes.who}: {problem}") from None
 
 
 def _finite(value: float) -> float | None:

@@ -50,6 +50,7 @@ class LogOptions:
     ----------
     instance
         Parts of an instance: some of ``suite``, ``function``, ``name`` (of the function), ``dimension``, ``instance``.
+        By default ``function,dimension,instance``, or the names that our writer noted, if all runs have one.
     group
         What the groups of instances are: ``function``, ``dimension`` or ``none``.  By default the functions, if each
         instance has one and is not a random function of its own.
@@ -69,7 +70,7 @@ class LogOptions:
         Warn about runs that cannot be read, instead of stopping at the first.
     """
 
-    instance: tuple[str, ...] = _DEFAULT_PARTS
+    instance: tuple[str, ...] | None = None
     group: Grouping | None = None
     functions: Chosen = Chosen()
     dimensions: Chosen = Chosen()
@@ -90,6 +91,11 @@ class LogOptions:
         """
         given = {name: value for name, value in options.items() if value is not None or name not in _READERS}
         return cls(**read_options(given, _READERS, "The reader of IOHprofiler data"))
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Parts of an instance, of which its name is made."""
+        return _DEFAULT_PARTS if self.instance is None else self.instance
 
     @property
     def uses_best(self) -> bool:

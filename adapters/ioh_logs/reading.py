@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,9 @@ from contextlib import ExitStack
 from pathlib import PurePosixPath
 
 from polarbear_plugins.adapters.ioh_logs.catalog import Catalog, Damage, LogFile, title
+from polarbear_plugins.adapters.ioh_logs.fixed_evaluations import FixedEvaluations
 from polarbear_plugins.adapters.ioh_logs.index import Run
+from polarbear_plugins.adapters.ioh_logs.objectives import check_one_objective
 from polarbear_plugins.adapters.ioh_logs.options import LogOptions
 from polarbear_plugins.adapters.ioh_logs.places import Opener, Place
 from polarbear_plugins.adapters.ioh_logs.rows import Block, has_values, parse_rows, split_runs
@@ -40,18 +43,24 @@ class LoggedRuns:
 
     def __iter__(self) -> Iterator[Trajectory]:
         damage = Damage(self._options.skip_damaged, self._known_damage)
-        seeds: Counter[tuple[str, str]] = Counter()
+        seeds = _Seeds()
         rounded: dict[str, set[str]] = defaultdict(set)
         rounded_runs = 0
-        groups = self._catalog.groups
+        fixed = FixedEvaluations()
+        looks_for_gaps = self._options.time == "evaluations" and self._options.value in (None, "raw_y")
         for file, opener in self._open_files():
             algorithm = self._catalog.algorithm(file)
             name = title(file.place, file.rows)
+            header = ""
             for run, block in self._blocks(file, opener, damage):
-                instance = file.instance(run, self._options.instance)
-                seed = seeds[algorithm, instance]
-                seeds[algorithm, instance] += 1
+                instance = self._catalog.instance(file, run)
+                group, fixed_group = self._catalog.group(run, instance)
+                seed = seeds.next(algorithm, instance, run)
                 who = f"{name}, run {run.number}"
+                if block.header != header:
+                    header = block.header
+                    # Not damage, so it cannot be skipped.
+                    check_one_objective(block.columns, self._options.value, who)
                 try:
                     rows = parse_rows(block, run, file.experiment.maximize, self._options, who)
                     trajectory = Trajectory(
@@ -61,8 +70,10 @@ class LoggedRuns:
                         times=rows.times,
                         best=rows.best,
                         horizon=rows.horizon,
-                        group=groups.of.get(instance),
-                        fixed_group=groups.fixed,
+                        group=group,
+                        fixed_group=fixed_group,
+                        dimension=file.scenario.dimension or None,  # our writer says 0 where it is not known
+                        end="unknown" if run.notes is None else run.notes.end,
                     )
                 except SourceError as problem:
                     damage.add(str(problem))
@@ -70,12 +81,15 @@ class LoggedRuns:
                 except InvalidInputError as problem:  # a name with an unpaired surrogate
                     damage.add(f"{who}: {problem}")
                     continue
+                if looks_for_gaps and run.notes is None:
+                    fixed.add(name, rows)
                 if rows.rounded:
                     rounded_runs += 1
                     rounded[instance].add(algorithm)
                 yield trajectory
         _warn_of_damage(damage)
-        _warn_of_ties(rounded, rounded_runs, seeds)
+        _warn_of_ties(rounded, rounded_runs, seeds.runs)
+        fixed.warn()
 
     def _open_files(self) -> Iterator[tuple[LogFile, Opener]]:
         """The files and what opens them; each place is opened once."""
@@ -119,6 +133,24 @@ class LoggedRuns:
         if run is not None:
             some = f"run {run.number}" if run.number == total else f"runs {run.number} to {total}"
             damage.add(f"{problem if problem.startswith(who) else f'{who}: {problem}'} {some}.")
+
+
+class _Seeds:
+    """Seeds of the runs: those that our writer noted, otherwise 0, 1, 2, ... on each instance."""
+
+    def __init__(self) -> None:
+        self.runs: Counter[tuple[str, str]] = Counter()
+        self._taken: dict[tuple[str, str], set[int]] = defaultdict(set)
+
+    def next(self, algorithm: str, instance: str, run: Run) -> int:
+        """Seed of a run, which no other run of the algorithm on the instance has."""
+        taken = self._taken[algorithm, instance]
+        seed = self.runs[algorithm, instance] if run.notes is None else run.notes.seed
+        if seed in taken:  # runs from several races, or a part of them without notes
+            seed = next(number for number in itertools.count() if number not in taken)
+        taken.add(seed)
+        self.runs[algorithm, instance] += 1
+        return seed
 
 
 def _warn_of_damage(damage: Damage) -> None:

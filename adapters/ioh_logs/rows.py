@@ -41,12 +41,24 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Best values so far of a run, minimised, where they improved; ``rounded`` of them are printed as 0."""
+    """Best values so far of a run, minimised, where they improved.
+
+    Attributes
+    ----------
+    rounded
+        How many of them are printed as 0.
+    logged
+        Times of all rows.
+    worse
+        A row but the last is worse than the best before it, so that rows are not improvements alone.
+    """
 
     times: FloatArray
     best: FloatArray
     horizon: float
     rounded: int
+    logged: FloatArray
+    worse: bool
 
 
 def split_runs(lines: Iterable[str], who: str) -> Iterator[Block]:
@@ -84,18 +96,26 @@ def parse_rows(block: Block, run: Run, maximize: bool, options: LogOptions, who:
     texts = [row[value_at] for row in cells]
     sign = -1.0 if maximize else 1.0
     observed = sign * np.array(_parse_values(texts, block, who))
+    worse = bool((observed > np.fmin.accumulate(observed))[:-1].any())  # as printed, without the digits of the JSON
     horizon = times[-1]
     if options.time == "evaluations":
         if options.best == "json":
             _check_count(run, times, block, who)
         else:
             horizon = max(horizon, float(run.evaluations or 0))
-    rounded = _restore_digits(observed, texts, times, run, sign, who) if options.uses_best else None
+    rounded = None
+    if options.uses_best:
+        _check_final_value(observed, times, run, sign, who)
+        if run.notes is None:
+            rounded = _restore_digits(observed, texts, times, run, sign)
+    if run.notes is not None and run.notes.horizon is not None and options.time == "evaluations":
+        horizon = max(horizon, run.notes.horizon)
     best = np.fmin.accumulate(observed)
     best[np.isnan(best)] = np.inf
     improved = best < np.concatenate(([np.inf], best[:-1]))
     count = 0 if rounded is None else int(np.count_nonzero(improved[rounded]))
-    return Rows(np.array(times)[improved], best[improved], horizon, count)
+    logged = np.array(times)
+    return Rows(logged[improved], best[improved], horizon, count, logged, worse)
 
 
 def has_values(block: Block, options: LogOptions) -> bool:
@@ -207,20 +227,34 @@ def _check_count(run: Run, times: Sequence[float], block: Block, who: str) -> No
         )
 
 
+def _check_final_value(observed: FloatArray, times: Sequence[float], run: Run, sign: float, who: str) -> None:
+    """Refuse rows that do not have the final value of the JSON; those of our writer have all its digits."""
+    if run.best is None or run.best_evaluation is None:
+        return
+    row = bisect.bisect_left(times, run.best_evaluation)
+    printed = sign * float(observed[row]) if row < len(times) and times[row] == run.best_evaluation else None
+    if run.notes is not None:
+        # Its last value is the best one: anything better is a number that was cut.
+        agrees = printed == run.best and not (observed < observed[row]).any()
+    else:
+        agrees = printed is not None and math.isclose(printed, run.best, rel_tol=1e-9, abs_tol=2 * _HALF_UNIT)
+    if not agrees:
+        rows = "have no row for it" if printed is None else f"have {printed:.10g} there"
+        if run.notes is not None and printed == run.best:
+            rows = f"have {sign * float(np.nanmin(observed)):.10g}, which is better"
+        raise SourceError(
+            f"{who}: the JSON has the best value {run.best:.10g} at evaluation {run.best_evaluation}, but the rows "
+            f"{rows}. The file is cut or belongs to other runs; best=rows uses the rows alone."
+        )
+
+
 def _restore_digits(
-    observed: FloatArray, texts: Sequence[str], times: Sequence[float], run: Run, sign: float, who: str
+    observed: FloatArray, texts: Sequence[str], times: Sequence[float], run: Run, sign: float
 ) -> list[int] | None:
     """Put in the exact final value from the JSON; return the other rows that are printed as 0."""
     row, final = None, None
     if run.best is not None and run.best_evaluation is not None:
         row = bisect.bisect_left(times, run.best_evaluation)
-        printed = sign * float(observed[row]) if row < len(times) and times[row] == run.best_evaluation else None
-        if printed is None or not math.isclose(printed, run.best, rel_tol=1e-9, abs_tol=2 * _HALF_UNIT):
-            rows = "have no row for it" if printed is None else f"have {printed:.10g} there"
-            raise SourceError(
-                f"{who}: the JSON has the best value {run.best:.10g} at evaluation {run.best_evaluation}, but the rows "
-                f"{rows}. The file is cut or belongs to other runs; best=rows uses the rows alone."
-            )
         observed[row] = sign * run.best
         final = f"{run.best:.{_DECIMALS}f}"
     if _ZEROS.isdisjoint(texts) and (final is None or texts.count(final) < 2):

@@ -10,6 +10,7 @@ import click
 from polarbear_plugins.cli.analyze import analyze
 from polarbear_plugins.cli.demo import demo
 from polarbear_plugins.cli.depth import depth
+from polarbear_plugins.cli.export import export
 from polarbear_plugins.cli.leaderboard import leaderboard
 from polarbear_plugins.cli.measures import measures
 from polarbear_plugins.cli.plan import plan
@@ -66,6 +67,7 @@ From a race:
     --journal race.db
   polarbear select race.db --preference log-uniform
   polarbear report race.db -o race.html
+  polarbear export race.db -o runs.csv
 
 \b
 From Optuna (studies of several samplers, in a storage):
@@ -86,5 +88,5 @@ def main() -> None:
     """Find out which optimization algorithms are worth keeping when the later budget is unknown."""
 
 
-for command in (demo, race, resume, analyze, select, report, measures, depth, plan, leaderboard, plugins):
+for command in (demo, race, resume, analyze, select, report, export, measures, depth, plan, leaderboard, plugins):
     main.add_command(command)

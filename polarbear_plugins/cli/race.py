@@ -1,8 +1,4 @@
-"""``polarbear race`` and ``polarbear resume``.
-
-They import the writer of IOHprofiler data by name: hooks read and provide, none of them writes, and ``--ioh-output``
-stands for that one format.
-"""
+"""``polarbear race`` and ``polarbear resume``."""
 
 from __future__ import annotations
 
@@ -19,6 +15,7 @@ import click
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.cli.completion import complete_registered
+from polarbear_plugins.cli.exported_files import write_ioh_runs
 from polarbear_plugins.cli.options import parse_key_values, parse_timepoints, settings_from, settings_options
 from polarbear_plugins.cli.output import console, json_option, print_json, redirect_stdout_to_stderr, show_result
 from polarbear_plugins.cli.progress import ProgressView
@@ -26,7 +23,6 @@ from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.execution.interruptions import ignore_sigint
 from polarbear_plugins.experiments.races import race as run_race
 from polarbear_plugins.experiments.races import resume as resume_race
-from polarbear_plugins.integrations.ioh_writer import scenario_of, write_ioh
 from polarbear_plugins.plugins.manager import installed_plugins
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
@@ -80,7 +76,8 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
         click.option(
             "--ioh-output",
             type=click.Path(file_okay=False, path_type=Path),
-            help="Write the runs as IOHprofiler data into this new folder, their values at the timepoints.",
+            help="Write the runs as IOHprofiler data into this new folder, their values at the timepoints; so does "
+            "`polarbear export` later.",
         ),
         json_option,
     ]
@@ -208,16 +205,8 @@ def _save(result: RaceResult, output: Path | None, ioh_output: Path | None) -> N
     if output is not None:
         result.save(output)
     if ioh_output is not None:
-        named = {identity.name: scenario_of(identity) for identity in result.identities}
-        scenarios = {name: scenario for name, scenario in named.items() if scenario is not None}
-        dimensions = {identity.parameters.get("dimension") for identity in result.identities}
-        [dimension] = dimensions if len(dimensions) == 1 else [None]
-        write_ioh(
-            result.trajectories(),
-            ioh_output,
-            scenarios=scenarios,
-            suite=_source_name(result, "suite"),
-            dimension=dimension if isinstance(dimension, int) else 0,
+        write_ioh_runs(
+            result.trajectories(), ioh_output, identities=result.identities, suite=_source_name(result, "suite")
         )
 
 

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray
 
+_MOST_SPANS = 3  # that are listed in a sentence
+
 # Controls a terminal, changes the writing direction, or cannot be encoded as UTF-8.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -31,6 +33,20 @@ def few_places(count: int) -> list[int]:
     return sorted({0, count // 3, 2 * count // 3, count - 1})
 
 
+def timepoint_texts(grid: FloatArray) -> list[str]:
+    """Timepoints as text: five digits, or as many as it takes to tell them apart.
+
+    >>> timepoint_texts(np.array([1.0, 1500.0])), timepoint_texts(np.array([100_001.0, 100_002.0]))
+    (['1', '1,500'], ['100,001', '100,002'])
+    """
+    texts: list[str] = []
+    for digits in range(5, 18):
+        texts = [f"{time:,.{digits}g}" for time in grid]
+        if len(set(texts)) == len(texts):
+            break
+    return texts
+
+
 def spans(grid: FloatArray, inside: NDArray[np.bool_]) -> list[str]:
     """Intervals of timepoints as text.
 
@@ -38,10 +54,23 @@ def spans(grid: FloatArray, inside: NDArray[np.bool_]) -> list[str]:
     ['1 to 5', '1,500']
     """
     edges = np.flatnonzero(np.diff(np.concatenate(([False], inside, [False])).astype(np.int8)))
+    texts = timepoint_texts(grid)
     return [
-        f"{grid[start]:,.5g}" if start == stop - 1 else f"{grid[start]:,.5g} to {grid[stop - 1]:,.5g}"
+        texts[start] if start == stop - 1 else f"{texts[start]} to {texts[stop - 1]}"
         for start, stop in zip(edges[::2], edges[1::2], strict=True)
     ]
+
+
+def spans_text(grid: FloatArray, inside: NDArray[np.bool_]) -> str:
+    """The first three intervals of timepoints, and how many more there are; empty if there are none.
+
+    >>> spans_text(np.arange(8.0), np.array([1, 0, 1, 0, 1, 0, 1, 1], dtype=bool))
+    '0, 2, 4 and 1 more span'
+    """
+    found = spans(grid, inside)
+    rest = len(found) - _MOST_SPANS
+    more = f" and {rest:,} more span{'s' * (rest > 1)}" if rest > 0 else ""
+    return ", ".join(found[:_MOST_SPANS]) + more
 
 
 def amount(value: float) -> str:

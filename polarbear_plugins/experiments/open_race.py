@@ -242,7 +242,7 @@ class Race:
                 f"Every run of the first round failed. The reason of the first failure: {self._failures[0].reason}."
             )
         return [
-            self._finished[order.algorithm, identity.name].in_group(identity.group, identity.fixed_group)
+            identity.label(self._finished[order.algorithm, identity.name])
             for order in planned.orders
             for identity in (identities[order.instance],)
         ]

@@ -24,8 +24,22 @@ def load_result(path: str | Path) -> RaceResult:
 
     A race that is still running is read as if it had been interrupted after its last finished round.
     """
+    result = load_without_posterior(path)
+    if result._posterior is not None or not is_journal(path):
+        return result
+    with _naming_journal(Path(path)):
+        return replace(result, _posterior=checked(result.state, None))
+
+
+def is_journal(path: str | Path) -> bool:
+    """Whether a file may be the journal of a race."""
+    return Path(path).is_file() and is_sqlite(Path(path))
+
+
+def load_without_posterior(path: str | Path) -> RaceResult:
+    """:func:`load_result` without the inference that a journal needs, for what only looks at the runs."""
     path = Path(path)
-    if not path.is_file() or not is_sqlite(path):
+    if not is_journal(path):
         return RaceResult.load(path)
     with journal_copy(path) as journal, _naming_journal(path):
         about = journal.about
@@ -34,7 +48,7 @@ def load_result(path: str | Path) -> RaceResult:
             state=state,
             # The size of the suite is not known here, but the journal notes why the race stopped.
             stopped=plan(state).over or about.get("stopped") or "interrupted",
-            _posterior=checked(state, None),
+            _posterior=None,
             failures=observed_failures(state, journal.failures),
             about={**recorded_versions(about), **{key: about.get(key) for key in ("portfolio", "suite")}},
             identities=tuple(journal.instances[: len(state.table)]),
@@ -69,7 +83,7 @@ def replay(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, list[
     with journal.naming_damage("runs"):
         for finished in rounds:
             runs = sorted(by_round.pop(finished.number, []), key=lambda run: order[run.instance])
-            runs = [run.in_group(at.group, at.fixed_group) for run in runs for at in (identities[order[run.instance]],)]
+            runs = [identities[order[run.instance]].label(run) for run in runs]
             state = replace(observe(state, runs), rounds=(*state.rounds, finished))
             if finished is rounds[-1]:
                 shape = state.timepoints.size, len(state.algorithms)

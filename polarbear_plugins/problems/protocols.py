@@ -59,6 +59,23 @@ class Identity:
         object.__setattr__(self, "group", group)
         object.__setattr__(self, "fixed_group", fixed_group)
 
+    @property
+    def dimension(self) -> int | None:
+        """Dimension of the problem: the parameter ``dimension``, or how many coordinates ``xopt``, its optimum, has.
+
+        >>> Identity("d2-0-1", {"xopt": [0.5, -4.0]}).dimension
+        2
+        """
+        given = self.parameters.get("dimension")
+        if given is None:
+            optimum = self.parameters.get("xopt")
+            given = len(optimum) if isinstance(optimum, list) else None
+        return given if isinstance(given, int) and not isinstance(given, bool) and given >= 1 else None
+
+    def label(self, run: Trajectory) -> Trajectory:
+        """A run on this problem, with the group and the dimension that are known of it."""
+        return run.in_group(self.group, self.fixed_group).described(dimension=self.dimension, end=run.end)
+
     def to_json(self) -> str:
         """Text from which :meth:`from_json` makes the same identity."""
         group = {} if self.group is None else {"group": self.group, "fixed_group": self.fixed_group}

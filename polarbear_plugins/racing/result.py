@@ -39,6 +39,7 @@ from polarbear_plugins.rankings.ends import EarlyEnds
 from polarbear_plugins.rankings.summaries import table_among
 from polarbear_plugins.rankings.table import RankingTable
 from polarbear_plugins.rankings.views import trajectories_of
+from polarbear_plugins.trajectories.given import End
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -218,8 +219,14 @@ class RaceResult:
         return self.continuation.enter(algorithm, **options)
 
     def trajectories(self) -> Iterator[Trajectory]:
-        """The runs as far as they are known: their best values at the timepoints."""
-        return trajectories_of(self.state.table)
+        """The runs as far as they are known: their best values at the timepoints.
+
+        Runs of a race were stopped where they end; what is past the end of existing data is not known.
+        """
+        dimensions = {identity.name: identity.dimension for identity in self.identities}
+        end: End = "unknown" if self.stopped == "analyzed" else "stopped"
+        for run in trajectories_of(self.state.table):
+            yield run.described(dimension=dimensions.get(run.instance), end=end)
 
     def summary(self) -> pd.DataFrame:
         """Table of the algorithms: in or out, by which rival, on how many instances, at what cost."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.display.text import timepoint_texts
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.selection.choice import ratings_among
 from polarbear_plugins.selection.preferences import probability_best
@@ -69,9 +70,10 @@ def advice_from(found: Sequence[Stretch], grid: FloatArray, unit: str = "") -> s
         names = tuple(dict.fromkeys(stretch.algorithm for stretch in found))
         return f"The likely best algorithm changes {len(found) - 1} times with the budget, among {', '.join(names)}."
     unit = f" {unit}" if unit else ""
+    until = timepoint_texts(grid)
     text = ""
     for place, region in enumerate(regions):
-        end = "beyond" if place == len(regions) - 1 else f"up to {grid[region.last]:,.5g}{'' if place else unit}"
+        end = "beyond" if place == len(regions) - 1 else f"up to {until[region.last]}{'' if place else unit}"
         if not region.supported:
             text += f"{'; ' if place else ''}{end}, no choice is supported: {_either(region.names)} may be best"
         elif place and regions[place - 1].supported:

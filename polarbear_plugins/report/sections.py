@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polarbear_plugins.display.html import Markup, definitions, html_table, text
-from polarbear_plugins.display.text import amount, spans
+from polarbear_plugins.display.text import amount, spans, spans_text
 from polarbear_plugins.environment import installed_versions, versions_text
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.forecast import Forecast
@@ -145,14 +145,14 @@ def open_questions(result: RaceResult, expected: Forecast | None) -> Markup:
     for one, other, times in pairs[:_MOST_ROWS]:
         i, j = (result.algorithms.index(name) for name in (one, other))
         where = np.isin(grid, times)
-        found = spans(grid, where)
-        more = f" and {len(found) - 3} more spans" if len(found) > 3 else ""
         better, equivalent = relations.p_better[where, i, j], relations.p_equivalent[where, i, j]
-        rows.append([one, other, ", ".join(found[:3]) + more, range_text(better), range_text(equivalent)])
+        rows.append([one, other, spans_text(grid, where), range_text(better), range_text(equivalent)])
     columns = ("one", "other", "not settled at", ">P(one is better)", ">P(equivalent)")
     settings = result.settings
     count = len(pairs)
-    more_pairs = f"<p>And {count - _MOST_ROWS:,} more pairs.</p>" if count > _MOST_ROWS else ""
+    more_pairs = (
+        f"<p>And {count - _MOST_ROWS:,} more pair{'s' * (count > _MOST_ROWS + 1)}.</p>" if count > _MOST_ROWS else ""
+    )
     advice = f"A larger epsilon than {settings.epsilon:g} or a smaller alpha than {settings.alpha:g} asks for less"
     if settings.resolution == "strict":
         advice += '; resolution "crossing" also settles a pair once it is sure that neither dominates the other'

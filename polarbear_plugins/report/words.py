@@ -9,7 +9,7 @@ import numpy as np
 
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.display.html import Markup, html_table
-from polarbear_plugins.display.text import probability_text, spans
+from polarbear_plugins.display.text import probability_text, spans_text
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.report.advice import advice_from, stretches
 from polarbear_plugins.report.observations import assumptions, never_found_anything
@@ -188,8 +188,4 @@ def result_table(result: RaceResult, robust: Posterior | None = None) -> Markup:
 
 def where_it_leads(grid: FloatArray, ahead: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
     """Text that says where an algorithm leads; empty if nowhere."""
-    found = spans(grid, ahead)
-    # A fourth span takes no more room than saying that there is one more.
-    more = f" and {len(found) - 3} more spans" if len(found) > 4 else ""
-    shown = found[:3] if more else found
-    return f"most likely best at {', '.join(shown)}{more}" if found else ""
+    return f"most likely best at {spans_text(grid, ahead)}" if ahead.any() else ""

@@ -197,19 +197,23 @@ class Trajectory:
         Trajectory(algorithm='a', instance='f1-i2', group='f1', seed=0, 1 steps to 5 at time 1, watched until 1)
         """
         grouping = check_group(group, fixed_group, f"trajectory of {self.algorithm!r} on {self.instance!r}")
-        labelled = Trajectory.__new__(Trajectory)
-        labelled._set(
-            self.algorithm,
-            self.instance,
-            self.seed,
-            self.times,
-            self.best,
-            self.horizon,
-            *grouping,
-            self.dimension,
-            self.end,
-        )
-        return labelled
+        return self._labelled(*grouping, self.dimension, self.end)
+
+    def described(self, *, dimension: int | None, end: End) -> Trajectory:
+        """The same run with what else is known: the dimension, and what is past the end; it shares the arrays.
+
+        >>> Trajectory(algorithm="a", instance="f1", times=[1], best=[5.0]).described(dimension=2, end="stopped")
+        Trajectory(algorithm='a', instance='f1', dimension=2, seed=0, 1 steps to 5 at time 1, watched until 1, stopped)
+        """
+        who = f"trajectory of {self.algorithm!r} on {self.instance!r}"
+        ending = check_ending(dimension, end, _last_value(self.best), who)
+        return self._labelled(self.group, self.fixed_group, *ending)
+
+    def _labelled(self, group: str | None, fixed_group: bool, dimension: int | None, end: End) -> Trajectory:
+        copy = Trajectory.__new__(Trajectory)
+        same = self.algorithm, self.instance, self.seed, self.times, self.best, self.horizon
+        copy._set(*same, group, fixed_group, dimension, end)
+        return copy
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, so that the arrays of a copy are read-only again.

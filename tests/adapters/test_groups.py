@@ -23,7 +23,7 @@ from polarbear_plugins.integrations.ioh_writer import IOHWriter, Scenario
 
 def write_logs(folder: Path, *scenarios: Scenario, suite: str = "unknown_suite") -> Path:
     """Write a run of two algorithms on each scenario."""
-    named = {f"{place}": scenario for place, scenario in enumerate(scenarios)}
+    named = {f"f{each.function}_d{each.dimension}_i{each.instance}": each for each in scenarios}
     with IOHWriter(folder, scenarios=named, suite=suite) as writer:
         for algorithm in ("a", "b"):
             for instance in named:

@@ -44,7 +44,7 @@ def test_a_run_becomes_a_trajectory_when_it_is_finished() -> None:
     assert recorder.trajectories == ()
     finished = recorder.finish()
     assert finished is not None
-    expected = Trajectory(algorithm="csa", instance="f1_d5_i1", times=[1, 3], best=[5, 2], horizon=4)
+    expected = Trajectory(algorithm="csa", instance="f1_d5_i1", times=[1, 3], best=[5, 2], horizon=4, dimension=5)
     assert finished.in_group(None) == expected
     assert recorder.finish() is None
     assert len(recorder.trajectories) == 1

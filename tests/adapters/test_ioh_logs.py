@@ -120,8 +120,8 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_folder_gives_the_best_values_so_far_of_every_run(folder: Path) -> None:
     assert [run.in_group(None) for run in read(folder)] == [
-        Trajectory(algorithm="csa", instance="f1_d2_i1", times=[1, 3], best=[5.0, 2.5], horizon=4),
-        Trajectory(algorithm="csa", instance="f1_d2_i2", times=[1], best=[3.0], horizon=2),
+        Trajectory(algorithm="csa", instance="f1_d2_i1", times=[1, 3], best=[5.0, 2.5], horizon=4, dimension=2),
+        Trajectory(algorithm="csa", instance="f1_d2_i2", times=[1], best=[3.0], horizon=2, dimension=2),
     ]
     assert read(str(folder)) == read(folder) == read(folder / INDEX)
 
@@ -149,7 +149,7 @@ def test_reading_equals_the_running_minimum_of_the_evaluations(
     for run, (instance, values) in zip(found, runs, strict=True):
         seeds[instance] = seeds.get(instance, -1) + 1
         assert run.in_group(None) == Trajectory.from_evaluations(
-            values, algorithm="csa", instance=f"f1_d2_i{instance}", seed=seeds[instance], maximize=maximize
+            values, algorithm="csa", instance=f"f1_d2_i{instance}", seed=seeds[instance], maximize=maximize, dimension=2
         )
 
 
@@ -200,7 +200,7 @@ def test_other_columns_can_be_chosen_as_value_and_as_time(folder: Path) -> None:
     )
     run = read(folder, value="F2")[0]
     assert (run.times.tolist(), run.best.tolist(), run.horizon) == ([1, 3, 4], [9, 8, 7], 4)
-    run = read(folder, time="seconds")[0]
+    run = read(folder, time="seconds", value="raw_y")[0]
     assert (run.times.tolist(), run.best.tolist(), run.horizon) == ([0.5, 1.5], [5, 2.5], 3.5)
 
 
@@ -239,13 +239,137 @@ def test_real_samples_are_read_whole(shared: Path) -> None:
     assert (table.ranks[:, -1, 0] == 1).sum() == 27
 
 
-def test_real_samples_of_several_objectives_are_read_by_the_first(shared: Path) -> None:
+@pytest.mark.parametrize("options", [{}, {"skip_damaged": True}, {"best": "rows"}])
+def test_real_samples_of_several_objectives_are_refused_until_one_is_chosen(
+    shared: Path, options: dict[str, object]
+) -> None:
+    folder = shared / "ioh" / "examples" / "MO_Data"
+    message = r"DIM30\.dat, run 1 has several objectives \(raw_y, F2\).* hypervolume so far, or say .* value=raw_y\."
+    with pytest.raises(SourceError, match=message):
+        read(folder, **options)
+
+
+def test_real_samples_of_several_objectives_are_read_by_the_one_that_is_chosen(shared: Path) -> None:
+    folder = shared / "ioh" / "examples" / "MO_Data"
     with pytest.warns(PolarBearWarning, match=r"6 of 20 runs reach values .* On 1 of 2 instances"):
-        runs = read(shared / "ioh" / "examples" / "MO_Data")
+        runs = read(folder, value="raw_y")
     assert len(runs) == 20
-    other = read(shared / "ioh" / "examples" / "MO_Data", value="F2", best="rows")
+    other = read(folder, value="F2", best="rows")
     assert {run.horizon for run in other} == {run.horizon for run in runs}
     assert min(run.best[-1] for run in other) > 0.1
+
+
+def test_hypervolumes_by_iohinspector_are_read(shared: Path) -> None:
+    inspector: Any = pytest.importorskip("iohinspector")
+    indicators: Any = pytest.importorskip("iohinspector.indicators")
+    manager = inspector.DataManager()
+    manager.add_folder(str(shared / "ioh" / "examples" / "MO_Data" / "NSGA_10"))
+    frame = manager.load(monotonic=False, include_meta_data=True)
+    with pytest.raises(SourceError, match=r"data frame has several objectives \(raw_y, F2\)"):
+        read(frame)
+    volumes = indicators.add_indicator(
+        frame, indicators.HyperVolume(reference_point=[1.1, 8]), obj_vars=["raw_y", "F2"], evals=[10, 100, 1000]
+    )
+    runs = read(volumes, value="HyperVolume", maximize=True)
+    assert len(runs) == 5
+    assert all(run.best[-1] < run.best[0] < 0 for run in runs)
+
+
+@pytest.mark.parametrize(
+    ("columns", "several"),
+    [
+        ("evaluations raw_y", False),
+        ("evaluations raw_y raw_y_best x0 x1", False),
+        ("evaluations raw_y current_y current_y_best transformed_y", False),
+        ("evaluations raw_y F CR sigma t1", False),
+        ("evaluations raw_y F2", True),
+        ('evaluations "raw_y" "F1" "F2"', True),
+        ("evaluations F1 F2", True),
+        ("evaluations raw_y raw_y_2", True),
+        ("evaluations raw_y_best obj2 obj3", True),
+        ("evaluations raw_y y1 y2 y3 y4 y5 y6 y7", True),
+    ],
+)
+def test_several_objectives_are_seen_by_their_columns(folder: Path, columns: str, several: bool) -> None:
+    cells = " ".join(["5.0"] * (len(columns.split()) - 1))
+    (folder / ROWS).write_text(f"{columns}\n1 {cells}\n" * 2)
+    if several:
+        with pytest.raises(SourceError, match="has several objectives"):
+            read(folder, best="rows")
+    else:
+        assert len(read(folder, best="rows")) == 2
+
+
+# Logs at fixed evaluations
+
+
+UNKNOWN_BETWEEN = "rows seem to be logged at fixed evaluations only"
+
+
+def written_by_ioh(
+    folder: Path, make_triggers: Any, *, instances: int = 2, functions: Sequence[int] = (1, 8), more: Any = ()
+) -> Path:
+    ioh = pytest.importorskip("ioh", reason="needs ioh")
+    triggers = make_triggers(ioh.logger.trigger)
+    properties = [getattr(ioh.logger.property, name) for name in more]
+    logger = ioh.logger.Analyzer(root=str(folder), triggers=triggers, additional_properties=properties)
+    for function in functions:
+        for instance in range(1, instances + 1):
+            problem = ioh.get_problem(function, instance, 2)
+            problem.attach_logger(logger)
+            record(problem, 1500 + 100 * instance, instance, shrink=0.999)
+            problem.reset()
+    logger.close()
+    return folder
+
+
+@pytest.mark.parametrize("instances", [1, 2])
+@pytest.mark.parametrize("grid", [range(1, 2000, 100), [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]])
+def test_values_between_fixed_evaluations_are_said_to_be_unknown(tmp_path: Path, grid: Any, instances: int) -> None:
+    written_by_ioh(tmp_path, lambda trigger: [trigger.At(set(grid))], instances=instances)
+    with pytest.warns(PolarBearWarning, match=f"DIM2.dat and 1 more file: {UNKNOWN_BETWEEN}") as told:
+        runs = read(tmp_path)
+    assert (len(runs), len(told)) == (2 * instances, 1)
+
+
+@pytest.mark.parametrize(
+    "make_triggers",
+    [
+        lambda trigger: [trigger.OnImprovement()],
+        lambda trigger: [trigger.OnImprovement(), trigger.Each(100)],
+        lambda trigger: [trigger.OnImprovement(), trigger.At({1, 2, 5, 10, 20, 50, 100, 200, 500, 1000})],
+        lambda trigger: [trigger.ALWAYS],
+        lambda trigger: [trigger.OnDeltaImprovement()],
+    ],
+)
+@pytest.mark.parametrize("instances", [1, 2])
+def test_logs_of_all_improvements_raise_no_alarm(tmp_path: Path, make_triggers: Any, instances: int) -> None:
+    written_by_ioh(tmp_path, make_triggers, instances=instances)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(read(tmp_path)) == 2 * instances
+
+
+def test_best_values_at_fixed_evaluations_are_known(tmp_path: Path) -> None:
+    written_by_ioh(tmp_path, lambda trigger: [trigger.At(set(range(1, 2000, 100)))], more=["RAWYBEST"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(read(tmp_path)) == 4
+
+
+def test_the_values_of_a_race_at_its_timepoints_raise_no_alarm(tmp_path: Path) -> None:
+    from polarbear_plugins.integrations.ioh_writer import write_ioh
+
+    grid = [1, *range(100, 2000, 100)]
+    runs = [
+        Trajectory(algorithm=name, instance=number, times=grid, best=np.arange(len(grid), 0, -1.0), horizon=1900)
+        for name in "ab"
+        for number in range(3)
+    ]
+    write_ioh(runs, tmp_path / "data")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(read(tmp_path / "data")) == 6
 
 
 def test_real_data_of_coco_are_refused_with_a_sentence(shared: Path) -> None:
@@ -740,6 +864,49 @@ def test_a_zip_file_that_would_grow_beyond_measure_is_refused(folder: Path, tmp_
         read(pack(folder, tmp_path / "data.zip"))
 
 
+def pack_twice(tmp_path: Path, *, times: int = 1) -> Path:
+    """A zip file with a folder for each algorithm, and for one of them a zip file."""
+    for name in ("csa", "tpa"):
+        log(tmp_path / name, TWO_RUNS, algorithm=name)
+    inner = pack(tmp_path / "tpa", tmp_path / "inner.zip")
+    for number in range(times):
+        outer = tmp_path / f"outer{number}.zip"
+        with zipfile.ZipFile(outer, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(inner, "more/inner.zip")
+            for file in (tmp_path / "csa").rglob("*") if times == 1 else ():
+                archive.write(file, f"csa/{file.relative_to(tmp_path / 'csa').as_posix()}")
+        inner = outer
+    return inner
+
+
+def test_a_zip_file_in_a_zip_file_is_read(tmp_path: Path) -> None:
+    path = pack_twice(tmp_path)
+    assert sorted(map(repr, read(path))) == sorted(map(repr, read([tmp_path / "csa", tmp_path / "tpa"])))
+    assert {run.algorithm for run in read(path, algorithm="folder")} == {"outer0/csa", "outer0/more/inner"}
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("damaged.zip", b"PK nothing")
+    with pytest.raises(SourceError, match=r"outer0\.zip/damaged\.zip cannot be read as a zip file"):
+        read(path)
+
+
+def test_deeper_zip_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"outer1\.zip/more/inner\.zip/more/inner\.zip is a .* Unpack outer1\.zip"):
+        read(pack_twice(tmp_path, times=2))
+
+
+def test_a_zip_file_in_a_zip_file_that_would_grow_beyond_measure_is_refused(tmp_path: Path, folder: Path) -> None:
+    (folder / ROWS).write_text(" " * 20_000_000)
+    inner = pack(folder, tmp_path / "inner.zip")
+    with zipfile.ZipFile(tmp_path / "outer.zip", "w") as archive:
+        archive.write(inner, "inner.zip")
+    with pytest.raises(SourceError, match=r"outer\.zip/inner\.zip/.*DIM2\.dat would grow from [\d,]+ to 20,000,000"):
+        read(tmp_path / "outer.zip")
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("inner.zip", b" " * 20_000_000)
+    with pytest.raises(SourceError, match=r"bomb\.zip/inner\.zip would grow from [\d,]+ to 20,000,000 bytes"):
+        read(tmp_path / "bomb.zip")
+
+
 # iohinspector
 
 
@@ -828,6 +995,14 @@ def test_a_manager_of_iohinspector_gives_its_runs_from_the_files(folder: Path) -
     assert read(DataManager(folder, keep=[2])) == read(folder / INDEX)[1:]
 
 
+def test_an_empty_manager_is_called_empty(folder: Path) -> None:
+    for manager in (DataManager(), DataManager(folder, keep=[])):
+        with pytest.raises(SourceError, match=r"The DataManager is empty|leave no run"):
+            read(manager)
+    with pytest.raises(SourceError, match=r"holds no data sets\. Add a folder with its add_folder\(\)"):
+        read(DataManager())
+
+
 def test_managers_with_files_that_they_could_not_read_are_refused(folder: Path) -> None:
     manager = DataManager(folder)
     manager.data_sets.append(None)
@@ -842,12 +1017,12 @@ def test_managers_with_files_that_they_could_not_read_are_refused(folder: Path) 
 # What ioh writes
 
 
-def record(problem: Any, count: int, seed: int) -> list[float]:
+def record(problem: Any, count: int, seed: int, shrink: float = 0.8) -> list[float]:
     """Evaluate random points ever closer to the optimum; return what ioh calls raw_y, which the log holds."""
     rng = np.random.default_rng(seed)
     optimum, values = np.array(problem.optimum.x), []
     for k in range(count):
-        problem((optimum + rng.normal(size=optimum.size) * 0.8**k).tolist())
+        problem((optimum + rng.normal(size=optimum.size) * shrink**k).tolist())
         values.append(problem.log_info.raw_y)
     return values
 

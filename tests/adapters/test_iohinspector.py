@@ -174,11 +174,11 @@ def test_real_data_that_both_read_from_files(shared: Path) -> None:
 def test_its_objects_are_read_as_the_files_they_came_from(tmp_path: Path) -> None:
     inspector: Any = pytest.importorskip("iohinspector")
     made = [
-        Trajectory(algorithm=name, instance=f"f{k}", times=[1, 3 + k], best=[4.0, 0.5 * k], horizon=50)
+        Trajectory(algorithm=name, instance=f"f{k}_d2_i1", times=[1, 3 + k], best=[4.0, 0.5 * k], horizon=50)
         for name in ("one", "other")
         for k in (1, 2)
     ]
-    scenarios = {f"f{k}": Scenario(k, f"Function{k}", dimension=2, instance=1) for k in (1, 2)}
+    scenarios = {f"f{k}_d2_i1": Scenario(k, f"Function{k}", dimension=2, instance=1) for k in (1, 2)}
     write_ioh(made, tmp_path / "data", scenarios=scenarios)
     manager = inspector.DataManager()
     manager.add_folder(str(tmp_path / "data"))

@@ -25,6 +25,7 @@ COMMANDS = (
     "analyze",
     "select",
     "report",
+    "export",
     "measures",
     "depth",
     "plan",

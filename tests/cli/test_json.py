@@ -130,6 +130,7 @@ def test_the_keys_about_the_model_say_what_the_result_says(saved: str) -> None:
         ("plan --curve", ["plan", "--instances", "30", "--curve"]),
         ("plugins", ["plugins"]),
         ("measures", ["measures", "{root}/examples/runs.csv", "--no-posterior"]),
+        ("export", ["export", "{saved}", "-o", "{folder}/runs.csv"]),
         ("report", ["report", "{saved}", "-o", "{folder}/report.html"]),
     ],
 )

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polarbear_plugins.errors import InvalidInputError, RunWarning
-from polarbear_plugins.integrations.ioh_writer import IOHWriter, Scenario, scenario_of, write_ioh
+from polarbear_plugins.integrations.ioh_writer import IOHWriter, Scenario, scenario_in_name, scenario_of, write_ioh
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.trajectories.trajectory import UNRANKED, Trajectory
 
@@ -94,6 +94,7 @@ def plain(folder: Path) -> dict[str, object]:
         if path.suffix == ".json":
             text = re.sub(r'"x": \[.*?\]', '"x": []', path.read_text())
             text = re.sub(r'"y": ([0-9.e+-]+)', lambda found: f'"y": {float(found[1]):.9g}', text)
+            text = re.sub(r', "polarbear": {.*?}', "", text)
             texts[path.name] = re.sub(r'"info": ".*?"', "", text)
         elif path.suffix == ".dat":
             rows = [line.split() for line in path.read_text().splitlines()]
@@ -136,7 +137,7 @@ def test_what_was_written_can_be_read(tmp_path_factory: pytest.TempPathFactory, 
                 "evals": int(run.horizon),
                 "best": run.best[-1],
                 "best_evals": int(run.times[-1]),
-                "rows": [(time, pytest.approx(value, rel=1e-10)) for time, value in rows],
+                "rows": rows,
             }
         )
     assert len(found) == len(expected)
@@ -148,12 +149,14 @@ def test_what_was_written_can_be_read(tmp_path_factory: pytest.TempPathFactory, 
         del left[place]
 
 
-def test_small_values_keep_their_digits_and_large_ones_have_ten_decimals(tmp_path: Path) -> None:
-    best = [123456.789, 1.5, 0.25, 1.2345678901234e-7, 3e-300, 0.0, -2.5]
+def test_values_have_ten_decimals_or_all_their_digits(tmp_path: Path) -> None:
+    best = [1e300, 123456.78901234567, 123456.789, 1.5, 0.25, 1.2345678901234e-7, 3e-300, 0.0, -2.5]
     with IOHWriter(tmp_path / "data") as writer:
-        data = writer.add(trajectory(times=[1, 2, 3, 4, 5, 6, 7], best=best, horizon=7))
+        data = writer.add(trajectory(times=list(range(1, 10)), best=best, horizon=9))
     assert data is not None
     assert [line.split()[1] for line in data.read_text().splitlines()[1:]] == [
+        "1e+300",
+        "123456.78901234567",
         "123456.7890000000",
         "1.5000000000",
         "0.2500000000",
@@ -213,9 +216,36 @@ def test_runs_that_found_nothing_are_left_out_with_a_warning(tmp_path: Path, bes
     assert len(read(tmp_path / "data")) == 1
 
 
-def test_rows_begin_with_the_first_value(tmp_path: Path) -> None:
-    write_ioh([trajectory(times=[1, 3], best=[float("inf"), 2.0], horizon=3)], tmp_path / "data")
-    assert read(tmp_path / "data")[0]["rows"] == [(3, 2.0)]
+def test_rows_begin_with_evaluation_1_by_which_iohinspector_tells_runs_apart(tmp_path: Path) -> None:
+    for times, best in (([1, 3], [float("inf"), 2.0]), ([3], [2.0])):
+        folder = tmp_path / str(len(times))
+        write_ioh([trajectory(times=times, best=best, horizon=3)], folder, maximize=len(times) == 1)
+        sign = -1 if len(times) == 1 else 1
+        assert read(folder)[0]["rows"] == [(1, sign * float("inf")), (3, sign * 2.0)]
+
+
+def test_values_that_increase_are_refused(tmp_path: Path) -> None:
+    run = Trajectory(algorithm="a", instance="b", times=[1, 4], best=[1.0, 2.0], incumbent=True)
+    with pytest.raises(InvalidInputError, match=r"'a' on 'b': .* increases at time 4, .* as a table"):
+        write_ioh([run], tmp_path / "data")
+
+
+def test_a_dimension_that_contradicts_the_scenario_is_refused(tmp_path: Path) -> None:
+    run = trajectory().described(dimension=3, end="unknown")
+    with pytest.raises(InvalidInputError, match="its scenario has dimension 2, the run 3"):
+        write_ioh([run], tmp_path / "data", scenarios={"a": Scenario(1, "Sphere", 2, 1)})
+
+
+def test_the_dimension_of_a_run_counts_before_that_of_all(tmp_path: Path) -> None:
+    runs = [trajectory().described(dimension=3, end="unknown"), trajectory(instance="b")]
+    write_ioh(runs, tmp_path / "data", dimension=5)
+    assert [run["dimension"] for run in read(tmp_path / "data")] == [3, 5]
+
+
+def test_a_function_is_not_maximised_on_some_instances_only(tmp_path: Path) -> None:
+    scenarios = {"a": Scenario(1, "Sphere", 2, 1), "b": Scenario(1, "Sphere", 2, 2, maximize=True)}
+    with pytest.raises(InvalidInputError, match="'csa' on 'b': function f1_Sphere is maximised on some"):
+        write_ioh([trajectory(), trajectory(instance="b")], tmp_path / "data", scenarios=scenarios)
 
 
 @pytest.mark.parametrize("times", [[0.5, 2.0], [0.0, 1.0]])
@@ -256,3 +286,33 @@ def test_the_identity_of_a_problem_may_tell_its_scenario() -> None:
     assert scenario_of(Identity("a", parameters)) == Scenario(1, "Sphere", 5, 3)
     assert scenario_of(Identity("a", {"function": 1, "instance": 3})) is None
     assert scenario_of(Identity("a", {**parameters, "instance": True})) is None
+    assert scenario_of(Identity("a", {**parameters, "maximize": True})) == Scenario(1, "Sphere", 5, 3, maximize=True)
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [("f1 Sphere", "Sphere"), ("f1 my function!", "my-function"), ("f1", "f1"), ("f2 Sphere", "f1"), (None, "f1")],
+)
+def test_a_group_tells_the_name_of_its_function(group: str | None, name: str) -> None:
+    identity = Identity("a", {"function": 1, "instance": 3, "dimension": 5}, group=group)
+    assert scenario_of(identity) == Scenario(1, name, 5, 3)
+
+
+@pytest.mark.parametrize(
+    ("instance", "group", "dimension", "expected"),
+    [
+        ("f1_d5_i2", "f1 Sphere", 5, Scenario(1, "Sphere", 5, 2)),
+        ("f1-i2-d5", "f1 Sphere", 5, Scenario(1, "Sphere", 5, 2)),
+        ("f1_d5_i2", None, 5, Scenario(1, "f1", 5, 2)),
+        ("f1_d5_i2", "f1 Sphere", None, None),
+        ("f1_d5_i2", "f1 Sphere", 2, None),
+        ("f1_d5_i2", "f2 Ellipsoid", 5, None),
+        ("f0_d5_i2", None, 5, None),
+        ("f1_d5", "f1 Sphere", 5, None),
+    ],
+)
+def test_the_name_of_an_instance_may_tell_its_scenario(
+    instance: str, group: str | None, dimension: int | None, expected: Scenario | None
+) -> None:
+    run = trajectory(instance=instance).in_group(group).described(dimension=dimension, end="unknown")
+    assert scenario_in_name(run) == expected

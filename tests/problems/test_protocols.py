@@ -345,3 +345,27 @@ def test_the_json_of_an_identity_without_a_group_does_not_mention_one() -> None:
 def test_a_group_without_meaning_is_refused(more: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         Identity.from_json('{"name": "f1", "parameters": {}, ' + more + "}")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "dimension"),
+    [
+        ({"dimension": 5}, 5),
+        ({"dimension": 5, "xopt": [1.0, 2.0]}, 5),
+        ({"xopt": [1.0, 2.0]}, 2),
+        ({"dimension": True}, None),
+        ({"dimension": 0}, None),
+        ({"dimension": "5"}, None),
+        ({"dimension": 2.0}, None),
+        ({"xopt": "12"}, None),
+        ({"xopt": []}, None),
+        ({}, None),
+    ],
+)
+def test_an_identity_tells_its_dimension_if_it_knows_it(parameters: dict[str, object], dimension: int | None) -> None:
+    identity = Identity("a", parameters, group="g", fixed_group=True)
+    assert identity.dimension == dimension
+    run = Trajectory(algorithm="x", instance="a", times=[1], best=[2.0], end="done")
+    labelled = identity.label(run)
+    assert (labelled.dimension, labelled.group, labelled.fixed_group, labelled.end) == (dimension, "g", True, "done")
+    assert labelled.best is run.best

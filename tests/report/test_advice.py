@@ -15,7 +15,7 @@ from polarbear_plugins.rankings.comparable import instances_seen
 from polarbear_plugins.report.advice import Stretch, advice_from, stretches
 from polarbear_plugins.report.computed import compute
 from polarbear_plugins.report.observations import assumptions, never_found_anything, pooled_text
-from polarbear_plugins.report.words import conclusion, reasons, where_it_leads
+from polarbear_plugins.report.words import conclusion, reasons
 from polarbear_plugins.selection.choice import ratings_among
 from polarbear_plugins.selection.support import about_best
 
@@ -74,13 +74,6 @@ def test_a_choice_says_whether_it_is_supported() -> None:
     assert (sure.supported, sure.rivals) == (True, ())
     assert "not supported: b may be better" in repr(choice)
     assert "supported" not in repr(sure)
-
-
-@pytest.mark.parametrize(("count", "expected"), [(1, "1"), (4, "1, 3, 5, 7"), (5, "1, 3, 5 and 2 more spans")])
-def test_spans_are_counted_only_if_that_is_shorter(count: int, expected: str) -> None:
-    grid = np.arange(1.0, 11.0)
-    ahead = np.isin(grid, grid[: 2 * count : 2])
-    assert where_it_leads(grid, ahead) == f"most likely best at {expected}"
 
 
 # Timepoints without observations

@@ -360,3 +360,21 @@ def test_an_incumbent_without_a_value_is_refused() -> None:
 def test_trajectories_are_read_back_from_their_tables() -> None:
     given = [run([1, 4], [8, seed], seed=seed, horizon=9) for seed in (0, 1)]
     assert list(read_trajectories(pd.concat([one.to_pandas() for one in given]))) == given
+
+
+def test_a_run_can_be_described_without_copying_its_values() -> None:
+    run = Trajectory(algorithm="a", instance="f", times=[1], best=[2.0], group="g", fixed_group=True, seed=3)
+    known = run.described(dimension=5, end="stopped")
+    assert (known.dimension, known.end, known.group, known.fixed_group, known.seed) == (5, "stopped", "g", True, 3)
+    assert known.best is run.best
+    assert known.described(dimension=None, end="unknown") == run
+    with pytest.raises(InvalidInputError, match="dimension"):
+        run.described(dimension=0, end="unknown")
+    with pytest.raises(InvalidInputError, match="end"):
+        run.described(dimension=None, end="never")  # type: ignore[arg-type]
+
+
+def test_a_run_without_a_value_is_not_described_as_done() -> None:
+    run = Trajectory(algorithm="a", instance="f", times=[], best=[], horizon=3)
+    with pytest.raises(InvalidInputError, match="end='done' says that it reached its target"):
+        run.described(dimension=None, end="done")

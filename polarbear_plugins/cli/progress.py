@@ -13,7 +13,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from polarbear_plugins.cli.output import WIDE, PlainConsole
-from polarbear_plugins.experiments.open_race import Progress
+from polarbear_plugins.experiments.watching import Progress
 from polarbear_plugins.racing.forecast import forecast
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.rankings.table import RankingTable

@@ -1,7 +1,7 @@
 """Experiments from beginning to end: races and campaigns."""
 
 from polarbear_plugins.experiments.campaigns import CampaignResult, CampaignSettings, campaign
-from polarbear_plugins.experiments.open_race import Progress, Race
+from polarbear_plugins.experiments.open_race import Race
 from polarbear_plugins.experiments.races import race, resume
 
 __all__ = [

@@ -128,7 +128,7 @@ class ProgressView:
         """Time left at the speed so far, for the median of the forecast cost; empty if there is no forecast."""
         state = progress.state
         spent = state.cost - (self._cost_at_start or 0.0)
-        if progress.posterior is None or not spent or state.resolved.all():
+        if progress.posterior is None or not spent or state.settled:
             return ""
         cost = forecast(state, progress.posterior, _SIMULATIONS).quantile(0.5, cost=True)
         if cost is None:

@@ -96,7 +96,7 @@ def race(
     (('fast',), 'resolved')
     >>> stored = [run for run in result.trajectories() if run.algorithm == "fast"]
     >>> race({"faster": walk(3)}, list(range(30, 60)), [5, 10], RaceSettings(seed=1), workers=0, against=stored)
-    RaceResult(1 of 2 algorithms in the Pareto set (faster), 2 rounds, 16 instances, stopped: resolved)
+    RaceResult(1 of 2 algorithms in the Pareto set (faster), 1 round, 8 instances, stopped: resolved)
     """
     settings = settings or RaceSettings()
     seed = secrets.randbits(31) if settings.seed is None else settings.seed

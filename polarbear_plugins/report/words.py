@@ -12,6 +12,7 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.display.html import Markup, html_table
 from polarbear_plugins.display.text import probability_text, spans
 from polarbear_plugins.posterior.posterior import Posterior
+from polarbear_plugins.report.stored_words import matching_text, open_pairs, run_and_stored_text, settled_text
 from polarbear_plugins.selection.choice import ratings_among
 
 if TYPE_CHECKING:
@@ -74,7 +75,9 @@ def conclusion(
     if len(kept) > 1 and (robust is not None or not misfits(result)):
         sentences.append(advice(result, unit, robust))
     sentences.append(_settled(result, forecast))
-    if result.stopped != "analyzed":
+    if result.state.stored:
+        sentences += [run_and_stored_text(result), matching_text(result)]
+    elif result.stopped != "analyzed":
         share = result.cost / result.full_cost if result.full_cost else 1.0
         sentences.append(
             f"{len(result.rounds)} rounds, {len(result.state.table):,} instances, {share:.0%} of the cost of running "
@@ -97,11 +100,13 @@ def _how_many(result: RaceResult) -> str:
 
 def _settled(result: RaceResult, forecast: Forecast | None) -> str:
     if result.resolved:
-        return "Every pair is settled."
-    pairs = result.open_pairs
+        return settled_text(result)
+    pairs = open_pairs(result, stored=False)
     some = "; ".join(f"{one} and {other}" for one, other, _ in pairs[:3]) + (" ..." if len(pairs) > 3 else "")
     text = f"{len(pairs)} pair{'s are' if len(pairs) > 1 else ' is'} not settled ({some})"
     why = _WHY.get(result.stopped)  # none for a word that no race writes, in a file that was changed
+    if result.stopped == "instances" and result.state.stored:
+        why = "stopped because newcomers have run on all instances of the archive that could settle them"
     if why is not None and result.stopped not in ("resolved", "analyzed"):
         text += f", {why}"
     if forecast is not None:

@@ -126,6 +126,7 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
 @click.option(
     "--spacing", type=click.Choice(["log", "uniform"]), default="log", show_default=True, help="Of the timepoints."
 )
+@click.option("--tolerance", type=float, default=0.0, show_default=True, help="Values this close count as tied.")
 @click.option("--dimension", type=int, help="Dimension of the suite's problems.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder with the data of the suite, such as yahpo_data.")
 @click.option(
@@ -149,6 +150,7 @@ def race(
     timepoints: str,
     first: float | None,
     spacing: str,
+    tolerance: float,
     dimension: int | None,
     data: Path | None,
     portfolio_options: Sequence[str],
@@ -186,6 +188,7 @@ def race(
         chosen,
         journal=journal,
         against=archive,
+        tolerance=tolerance,
         portfolio_options=parse_key_values(portfolio_options, "--portfolio-option"),
         suite_options=options,
         **execution,

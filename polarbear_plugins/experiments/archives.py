@@ -156,15 +156,15 @@ def _instances_of(suite: Suite, seed: int) -> tuple[dict[str, Identity], Callabl
 def _read(
     against: object, options: Mapping[str, Any], plugins: Plugins | None
 ) -> tuple[list[Trajectory], list[str] | None]:
-    """Runs of an archive, and its sources by name; ``None`` if runs were given as such."""
+    """Runs of an archive, and its sources by name; ``None`` if not all have one."""
     parts = list(against) if isinstance(against, list | tuple) else [against]
     given = [part for part in parts if isinstance(part, Trajectory)]
     sources = [part for part in parts if not isinstance(part, Trajectory)]
     if not sources and options:
         raise InvalidInputError("against_options are for sources that an adapter reads, not for a list of runs.")
     read = (plugins or installed_plugins()).read_trajectories(*sources, **options) if sources else ()
-    named = [str(source) if isinstance(source, str | Path) else type(source).__name__ for source in sources]
-    return [*given, *read], None if given or not sources else named
+    named = [str(source) for source in sources if isinstance(source, str | Path)]
+    return [*given, *read], named if len(named) == len(parts) else None
 
 
 def _on(run: Trajectory, instance: str) -> Trajectory:

@@ -121,6 +121,7 @@ class Race:
         about = {
             "settings": self.state.settings.to_json(),
             "timepoints": self.state.timepoints.tolist(),
+            **({"tolerance": self.state.table.tolerance} if self.state.table.tolerance else {}),
             **self._versions,
             **self._origin(),
         }

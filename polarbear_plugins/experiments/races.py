@@ -39,6 +39,7 @@ def race(
     *,
     against: object = None,
     against_options: Mapping[str, Any] | None = None,
+    tolerance: float = 0.0,
     portfolio_options: Mapping[str, Any] | None = None,
     suite_options: Mapping[str, Any] | None = None,
     run_timeout: float | None = None,
@@ -73,6 +74,9 @@ def race(
         that the suite has, until every pair that involves one of its algorithms is settled.
     against_options
         For the adapter that reads the archive.
+    tolerance
+        Values this close tie; by default only equal ones.  Stored values may have been rounded: IOHprofiler writes ten
+        decimals.
     portfolio_options, suite_options
         For a registered portfolio and suite.
     run_timeout
@@ -112,11 +116,11 @@ def race(
         )
         timepoints = stored_timepoints(matched.runs) if timepoints is None else timepoints
         rivals = matched.rivals(timepoints, seed)
-        state = start_against(sources[0].algorithms, timepoints, settings, rivals)
+        state = start_against(sources[0].algorithms, timepoints, settings, rivals, tolerance)
     elif timepoints is None:
         raise InvalidInputError("race: say with timepoints= where to compare the algorithms.")
     else:
-        state = start_race(sources[0].algorithms, timepoints, settings)
+        state = start_race(sources[0].algorithms, timepoints, settings, tolerance)
     dispatcher = Dispatcher(workers, executor, run_timeout, retries)
     with Race(state, *sources, dispatcher, progress=progress, plugins=plugins, rivals=rivals) as open_race:
         if journal is not None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError, SourceError, UnknownNameError
 from polarbear_plugins.journal.copies import journal_copy
 from polarbear_plugins.journal.journal import Journal, is_sqlite
@@ -73,12 +74,13 @@ def replay(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, list[
     with journal.naming_damage("about"):
         settings, timepoints = RaceSettings.from_json(about["settings"]), about["timepoints"]
         starters = [entry.algorithm for entry in entries if entry.after_round == 0]
-        state = start_race(starters, timepoints, settings)
+        tolerance = as_number(about.get("tolerance", 0.0), "tolerance", at_least=0)
+        state = start_race(starters, timepoints, settings, tolerance)
     stored = StoredRivals(journal.stored(state.timepoints.size), tuple(identities), {})
     if stored.values:
         with journal.naming_damage("stored"):
             newcomers = [name for name in starters if name not in stored.names]
-            state = start_against(newcomers, timepoints, settings, stored)
+            state = start_against(newcomers, timepoints, settings, stored, tolerance)
     with journal.naming_damage("runs"):
         for finished in rounds:
             runs = sorted(by_round.pop(finished.number, []), key=lambda run: order[run.instance])

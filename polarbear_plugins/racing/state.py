@@ -211,9 +211,11 @@ class RaceState:
         return float(runs * (len(self.algorithms) - len(self.stored)) * self.timepoints[-1])
 
 
-def start_race(algorithms: Iterable[str], timepoints: ArrayLike, settings: RaceSettings) -> RaceState:
-    """State of a race before its first run."""
-    table = RankingTable(tuple(algorithms), timepoints)
+def start_race(
+    algorithms: Iterable[str], timepoints: ArrayLike, settings: RaceSettings, tolerance: float = 0.0
+) -> RaceState:
+    """State of a race before its first run; values as close as ``tolerance`` tie."""
+    table = RankingTable(tuple(algorithms), timepoints, tolerance=tolerance)
     n = len(table.algorithms)
     resolved = np.broadcast_to(np.eye(n, dtype=bool), (table.timepoints.size, n, n))
     return RaceState(settings=settings, table=table, resolved=resolved, batch=settings.batch_size)
@@ -257,9 +259,15 @@ def check_about(about: object) -> None:
             texts = [source.get(key) for key in ("name", "options")] if isinstance(source, dict) else [None]
             if not all(isinstance(text, str) for text in texts) or not isinstance(parse_json(source["options"]), dict):
                 raise ValueError(f"about: expected name and options of the {what}, got {short(source)}")
-    for what, kind in (("sources", list), ("options", dict), ("against", dict)):
-        if not isinstance(about.get(what), kind | None):
-            raise ValueError(f"about: expected {what} as a {kind.__name__}, got {short(about[what])}")
+    given = about.get("against")
+    against = given if isinstance(given, dict) else {}
+    for part in (about, against):
+        for what, kind in (("sources", list), ("options", dict), ("against", dict)):
+            if not isinstance(part.get(what), kind | None):
+                raise ValueError(f"about: expected {what} as a {kind.__name__}, got {short(part[what])}")
+    for what in ("not_in_suite", "not_in_archive"):
+        if against.get(what) is not None:
+            as_whole_number(against[what], f"about: {what}", at_least=0)
 
 
 def check_rounds(rounds: Sequence[Round], algorithms: Sequence[str]) -> None:

@@ -94,7 +94,11 @@ def stored_timepoints(runs: Sequence[Trajectory], count: int = 50) -> FloatArray
 
 
 def start_against(
-    newcomers: Iterable[str], timepoints: ArrayLike, settings: RaceSettings, rivals: StoredRivals
+    newcomers: Iterable[str],
+    timepoints: ArrayLike,
+    settings: RaceSettings,
+    rivals: StoredRivals,
+    tolerance: float = 0.0,
 ) -> RaceState:
     """State of a race of newcomers against stored rivals before its first run.
 
@@ -108,7 +112,7 @@ def start_against(
             f"{', '.join(both)}: both the archive and the portfolio have this name. Give the newcomer another name, or "
             "leave the stored one out."
         )
-    state = start_race((*stored, *new), timepoints, settings)
+    state = start_race((*stored, *new), timepoints, settings, tolerance)
     groups = {identity.name: identity.group for identity in rivals.instances}
     named = any(group is not None for group in groups.values())
     table = rank_cells(
@@ -118,6 +122,7 @@ def start_against(
         groups,
         groups if named else None,
         named and all(identity.fixed_group for identity in rivals.instances),
+        tolerance,
     )
     return replace(state, table=table, newcomers=new, stored=stored)
 

@@ -33,6 +33,7 @@ def how_to_repeat(result: RaceResult) -> tuple[str, str]:
         words = ["race", portfolio["name"], suite["name"], *_grid_options(result.timepoints)]
         for flag, source in (("-P", portfolio), ("-S", suite)):
             words += [word for option in _option_texts(json.loads(source["options"])) for word in (flag, option)]
+        words += ["--tolerance", _number(result.state.table.tolerance)] if result.state.table.tolerance else []
         words += _options(settings, _OPTIONS + _RACE_OPTIONS)
         return "This command repeats the race:", _command([*words, *_against_options(against)])
     # A single number for --timepoints is their count.
@@ -58,6 +59,8 @@ def how_to_repeat(result: RaceResult) -> tuple[str, str]:
     named = [_arguments(about.get(what), what) for what in ("portfolio", "suite")]
     words = [name for name, _ in named] + [_list_text(result.timepoints), _settings_text(settings)]
     words += [options for _, options in named if options]
+    if result.state.table.tolerance:
+        words.append(f"tolerance={_number(result.state.table.tolerance)}")
     if against is not None:
         options = against.get("options")
         words.append(f"against={against.get('sources') or 'archive'}")

@@ -103,7 +103,7 @@ def match_archive(
         "runs": len(renamed),
         "instances": len(identities),
         "not_in_suite": len(missing),
-        "not_in_suite_such_as": missing[:_EXAMPLES],
+        "not_in_suite_examples": missing[:_EXAMPLES],
         "not_in_archive": None if endless else len(unused),
     }
     return MatchedArchive(renamed, tuple(with_groups(identities.values(), renamed)), about)

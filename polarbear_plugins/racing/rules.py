@@ -244,13 +244,22 @@ def _last_unresolved(state: RaceState) -> dict[str, int]:
 
 def _catch_up(state: RaceState) -> list[Order]:
     """Orders for newcomers on earlier instances, in the order of the instances, a batch for each newcomer."""
-    orders = [order for name in state.newcomers for order in _missed(state, name)[: state.batch]]
-    return sorted(orders, key=lambda order: (order.instance, state.newcomers.index(order.algorithm)))
+    orders = [order for name in _behind(state) for order in _missed(state, name)[: state.batch]]
+    return sorted(orders, key=lambda order: (order.instance, _behind(state).index(order.algorithm)))
 
 
 def _first_orders(state: RaceState) -> list[Order]:
     """Next order of each newcomer that has not caught up yet."""
-    return [orders[0] for name in state.newcomers if (orders := _missed(state, name))]
+    return [orders[0] for name in _behind(state) if (orders := _missed(state, name))]
+
+
+def _behind(state: RaceState) -> tuple[str, ...]:
+    """Algorithms that may have to catch up: newcomers, and against stored rivals all that can run.
+
+    There they run on no other instances than those of the archive, so one that had caught up may have to go on when
+    another one enters.
+    """
+    return tuple(name for name in state.algorithms if name not in state.stored) if state.stored else state.newcomers
 
 
 def _missed(state: RaceState, name: str) -> list[Order]:
@@ -284,7 +293,7 @@ def _observable(state: RaceState) -> BoolArray:
     observed: BoolArray = ~np.isnan(state.table.values)
     if state.stored:
         watched: BoolArray = np.logical_or.reduce(observed[:, :, np.isin(state.algorithms, state.stored)], axis=2)
-        for place in (state.algorithms.index(name) for name in state.newcomers):
+        for place in (state.algorithms.index(name) for name in _behind(state)):
             to_come = ~observed[:, 0, place]
             observed[to_come, :, place] = watched[to_come]
     return observed

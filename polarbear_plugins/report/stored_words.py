@@ -28,7 +28,7 @@ def matching_text(result: RaceResult) -> str:
     text = f"{len(result.state.table.instances):,} instances are both in the archive and in the suite"
     beside = about.get("not_in_suite")
     if beside:
-        some = ", ".join(map(str, about.get("not_in_suite_such_as") or []))
+        some = ", ".join(map(str, about.get("not_in_suite_examples") or []))
         text += f"; {beside:,} of the archive are not in the suite" + (f", such as {some}" if some else "")
     missing = about.get("not_in_archive")
     if missing:

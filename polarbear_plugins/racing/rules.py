@@ -145,11 +145,11 @@ def decide(state: RaceState, posterior: Posterior, rankings: RankingTable | None
         resolved = resolved | verdict.settled
         kept = _eliminate(state, verdict, verdict.held, number)
         held = tuple(one for one in kept if one.algorithm not in {done.algorithm for done in eliminations})
-    was_open, is_open = (~matrix.all(axis=0) & state.contested for matrix in (state.resolved, resolved))
+    was_open, is_open = (~matrix.all(axis=0) for matrix in (state.resolved, resolved))
     survivors = inside & ~np.isin(names, [elimination.algorithm for elimination in eliminations])
     newcomers = tuple(order.algorithm for order in _first_orders(replace(state, resolved=resolved)))
     newly = np.argwhere(np.triu(was_open & ~is_open & survivors[:, None] & survivors[None, :], 1))
-    open_before, open_after = (int(np.triu(matrix, 1).sum()) for matrix in (was_open, is_open))
+    open_before, open_after = (int(np.triu(matrix & state.contested, 1).sum()) for matrix in (was_open, is_open))
     finished = Round(
         number=number,
         batch=state.batch,

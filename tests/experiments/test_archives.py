@@ -181,6 +181,7 @@ def test_a_race_that_was_stopped_is_resumed_without_the_archive_and_ends_alike(t
     assert resumed.rounds == whole.rounds
     assert resumed.about["against"] == whole.about["against"]
     assert resumed.state.table.tolerance == 1e-3
+    assert resumed.summary().loc["good", "cost"] == resumed.cost  # one run, however many it meets
     assert_same_result(load_result(path), resumed)
 
 
@@ -190,6 +191,33 @@ def test_a_result_survives_saving(tmp_path: Path) -> None:
     assert_same_result(loaded, result)
     assert loaded.state.stored == ("bad", "middling")
     assert loaded.summary().equals(result.summary())
+
+
+def test_a_race_with_groups_of_the_archive_is_resumed(tmp_path: Path) -> None:
+    runs = [run.in_group(f"g{run.instance[-1]}") for run in stored("bad")]
+    path = tmp_path / "race.db"
+    against(against=runs, settings=replace(SETTINGS, max_rounds=1, alpha=0.9999), journal=path)
+    resumed = resume(path, {"good": ALL["good"]}, PROBLEMS, workers=0, max_rounds=2)
+    table = resumed.state.table
+    assert dict(zip(table.instances, table.groups, strict=True)) == {name: f"g{name[-1]}" for name in PROBLEMS}
+
+
+def test_a_saved_result_with_other_stored_rivals_is_refused(tmp_path: Path) -> None:
+    result = against("bad", settings=replace(SETTINGS, max_rounds=1))
+    for stored_names in (("nobody",), ("bad", "good")):
+        odd = replace(result, state=replace(result.state, stored=stored_names))
+        with pytest.raises(SourceError, match="stored: expected some of the algorithms"):
+            RaceResult.load(odd.save(tmp_path / "odd.npz"))
+
+
+def test_the_figure_of_the_budget_shows_what_was_run() -> None:
+    pytest.importorskip("matplotlib")
+    from polarbear_plugins.plots import plot_allocation
+
+    result = against("bad", settings=replace(SETTINGS, max_rounds=1))
+    axes = plot_allocation(result)
+    drawn = np.ma.getmaskarray(axes.collections[0].get_array()).reshape(2, -1)  # type: ignore[arg-type]
+    assert drawn.all(axis=1).tolist() == [True, False]
 
 
 def test_a_third_algorithm_enters_later_with_and_without_a_journal(tmp_path: Path) -> None:
@@ -402,6 +430,8 @@ def test_instances_are_balanced_over_groups_and_dimensions() -> None:
         )
         for place, name in enumerate(PROBLEMS)
     ]
-    rivals = match_archive(runs, GivenSuite(PROBLEMS), 1).rivals(GRID, 1)
+    matched = match_archive(runs, GivenSuite(PROBLEMS), 1)
     strata = {run.instance: (run.group, run.dimension) for run in runs}
-    assert {strata[identity.name] for identity in rivals.instances[:6]} == set(strata.values())
+    for seed in range(10):
+        first = matched.rivals(GRID, seed).instances[:6]
+        assert {strata[identity.name] for identity in first} == set(strata.values())

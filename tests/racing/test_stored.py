@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from polarbear_plugins import RaceSettings, Trajectory, rank
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.problems.protocols import Identity
+from polarbear_plugins.racing.forecast import forecast
 from polarbear_plugins.racing.posteriors import infer
 from polarbear_plugins.racing.rules import decide, enter, observe, plan
-from polarbear_plugins.racing.state import Order, RaceState
+from polarbear_plugins.racing.state import Order, RaceState, check_about
 from polarbear_plugins.racing.stored import StoredRivals, held_runs, start_against, stored_timepoints, stored_values
 
 GRID = [1.0, 10.0, 100.0]
@@ -190,3 +191,61 @@ def test_groups_and_ties_reach_the_rankings() -> None:
     state = observe(start_against(["new"], GRID, SETTINGS, rivals, tolerance=2.0), [run_of("new", "f0", [9, 9, 2.5])])
     assert state.table.tolerance == 2
     assert state.table.ranks[0, 2].tolist() == [1, 1, 1]
+
+
+def test_newcomers_meet_each_other_only_as_far_as_a_rival_was_watched() -> None:
+    """Past that, the instances would be others than those on which they meet the rivals."""
+    runs = [run_of("a", "f0", [9.0, 5.0], horizon=10), run_of("a", "f1", [9.0, 5.0, 1.0])]
+    state = start(runs, "x", "y")
+    resolved = np.ones_like(state.resolved)
+    resolved[:, 1, 2] = resolved[:, 2, 1] = False
+    orders = plan(replace(state, resolved=resolved), 2).orders
+    assert [(order.instance, order.until) for order in orders] == [(0, 10.0)] * 2 + [(1, 100.0)] * 2
+
+
+def test_batches_shrink_with_the_pairs_that_the_race_is_about() -> None:
+    """Six stored rivals that always tie have 15 open pairs, which say nothing about how fast newcomers are settled."""
+    runs = [run_of(name, f"f{number}", 5.0) for number in range(40) for name in "abcdef"]
+    state = start(runs, "new", batch_size=30, epsilon=0.0, guard="none")
+    ran = observe(state, [run_of("new", f"f{number}", 1.0) for number in range(30)])
+    decided = decide(ran, infer(ran, 1))
+    assert decided.settled
+    assert decided.rounds[-1].next_batch == 15
+
+
+def test_pairs_of_stored_rivals_that_the_archive_settles_are_listed() -> None:
+    runs = [
+        run_of(name, f"f{number}", [9.0, early, late])
+        for number in range(60)
+        for name, early, late in (("a", 1.0, 1.0), ("b", 5.0, 0.5))
+    ]
+    state = start(runs, "new", epsilon=0.3, resolution="crossing", guard="none")
+    ran = observe(state, [run_of("new", f"f{number}", [9.0, 5.0, 0.7]) for number in range(2)])
+    assert ("a", "b") in decide(ran, infer(ran, 1)).rounds[-1].resolved
+
+
+def test_open_pairs_of_stored_rivals_are_not_forecast() -> None:
+    runs = [run_of(name, f"f{number}", 5.0) for number in range(20) for name in "ab"]
+    state = start(runs, "new", epsilon=0.0)
+    ran = observe(state, [run_of("new", f"f{number}", 9.0) for number in range(20)])
+    posterior = infer(ran, 1)
+    decided = decide(ran, posterior)
+    assert not decided.resolved.all()
+    assert decided.settled
+    assert forecast(decided, posterior).instances.max() == 0
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"against": []},
+        {"against": {"sources": "archive"}},
+        {"against": {"options": 3}},
+        {"against": {"not_in_suite": "many"}},
+        {"against": {"not_in_archive": -1}},
+    ],
+)
+def test_a_description_that_no_race_writes_is_refused(damaged: dict[str, Any]) -> None:
+    check_about({"against": {"sources": None, "options": {}, "not_in_suite": 0, "not_in_archive": None}})
+    with pytest.raises(ValueError, match="about"):
+        check_about(damaged)

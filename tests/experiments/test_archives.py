@@ -25,6 +25,7 @@ from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.plugins.synthetic import SyntheticAlgorithm, SyntheticSuite
 from polarbear_plugins.problems.given import GivenSuite, SampledSuite
 from polarbear_plugins.problems.protocols import Identity, Problem
+from polarbear_plugins.report.words import conclusion
 from polarbear_plugins.seeds import derived_seed
 
 GRID = [1, 5, 20]
@@ -208,6 +209,14 @@ def test_a_saved_result_with_other_stored_rivals_is_refused(tmp_path: Path) -> N
         odd = replace(result, state=replace(result.state, stored=stored_names))
         with pytest.raises(SourceError, match="stored: expected some of the algorithms"):
             RaceResult.load(odd.save(tmp_path / "odd.npz"))
+
+
+def test_words_about_open_pairs_name_those_that_the_race_is_about() -> None:
+    rivals = [replace(run, algorithm=name) for run in stored("good") for name in ("one", "two")]
+    settings = replace(SETTINGS, epsilon=0.0, max_rounds=1)
+    result = race({"twin": TWIN}, PROBLEMS, GRID, settings, workers=0, against=rivals)
+    assert len(result.open_pairs) == 3
+    assert "2 pairs are not settled (one and twin; two and twin), stopped after as many rounds" in conclusion(result)
 
 
 def test_the_figure_of_the_budget_shows_what_was_run() -> None:

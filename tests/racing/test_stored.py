@@ -204,12 +204,13 @@ def test_newcomers_meet_each_other_only_as_far_as_a_rival_was_watched() -> None:
 
 
 def test_batches_shrink_with_the_pairs_that_the_race_is_about() -> None:
-    """Six stored rivals that always tie have 15 open pairs, which say nothing about how fast newcomers are settled."""
-    runs = [run_of(name, f"f{number}", 5.0) for number in range(40) for name in "abcdef"]
+    """Ten stored rivals that always tie have 45 open pairs, which say nothing about how fast newcomers are settled."""
+    runs = [run_of(name, f"f{number}", 5.0) for number in range(40) for name in "abcdefghij"]
     state = start(runs, "new", batch_size=30, epsilon=0.0, guard="none")
-    ran = observe(state, [run_of("new", f"f{number}", 1.0) for number in range(30)])
+    ran = observe(state, [run_of("new", f"f{number}", 9.0) for number in range(30)])
     decided = decide(ran, infer(ran, 1))
     assert decided.settled
+    assert not decided.resolved.all()
     assert decided.rounds[-1].next_batch == 15
 
 

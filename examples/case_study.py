@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from polarbear_plugins import RaceResult, RaceSettings, log_timepoints, race, resume, select
-from polarbear_plugins.experiments.open_race import Progress
+from polarbear_plugins.experiments.watching import Progress
 from polarbear_plugins.measures.ecdf_and_aocc import mean_area_over_curve
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -32,6 +33,10 @@ _NAMES = """
     GriewankRosenbrock Schwefel Gallagher101 Gallagher21 Katsuura LunacekBiRastrigin
 """
 _GROUPS = {number: f"f{number} {name}" for number, name in enumerate(_NAMES.split(), start=1)}
+
+_FUNCTION, _INSTANCE, _DIMENSION = (rf"(?P<{part}>[1-9]\d{{0,5}})" for part in ("function", "instance", "dimension"))
+_OWN = re.compile(rf"f{_FUNCTION}-i{_INSTANCE}-d{_DIMENSION}", re.ASCII)
+_LOGGED = re.compile(rf"f{_FUNCTION}_d{_DIMENSION}_i{_INSTANCE}", re.ASCII)
 
 
 class BbobProblem:
@@ -84,13 +89,28 @@ class BbobSuite:
         shape = len(self.functions), len(self.instances), len(self.dimensions)
         for place in np.random.default_rng(seed).permutation(math.prod(shape)):
             f, i, d = np.unravel_index(place, shape)
-            function, instance, dimension = self.functions[f], self.instances[i], self.dimensions[d]
-            yield Identity(
-                f"f{function}-i{instance}-d{dimension}",
-                {"suite": self.name, "function": function, "instance": instance, "dimension": dimension},
-                group=_GROUPS.get(function),
-                fixed_group=function in _GROUPS,
-            )
+            yield self._identity(self.functions[f], self.instances[i], self.dimensions[d])
+
+    def identity_named(self, name: str, /) -> Identity | None:
+        """Identity of an instance by the name that it has here, or in data of IOHprofiler and COCO: ``f3_d5_i1``.
+
+        >>> BbobSuite("bbob").identity_named("f3_d5_i1").name
+        'f3-i1-d5'
+        """
+        match = _LOGGED.fullmatch(name) or _OWN.fullmatch(name)
+        if match is None:
+            return None
+        function, instance, dimension = (int(match[part]) for part in ("function", "instance", "dimension"))
+        known = function in self.functions and instance in self.instances and dimension in self.dimensions
+        return self._identity(function, instance, dimension) if known else None
+
+    def _identity(self, function: int, instance: int, dimension: int) -> Identity:
+        return Identity(
+            f"f{function}-i{instance}-d{dimension}",
+            {"suite": self.name, "function": function, "instance": instance, "dimension": dimension},
+            group=_GROUPS.get(function),
+            fixed_group=function in _GROUPS,
+        )
 
     def build(self, identity: Identity, /) -> Problem:
         """Build the problem of a function, instance and dimension."""

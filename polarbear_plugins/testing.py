@@ -86,8 +86,8 @@ def check_suite(
     """Check ``polarbear_suite`` and return the suite.
 
     Promises: ``None`` for foreign names; a seed draws the same identities every time, with different names; a problem
-    rebuilt from the JSON of its identity, in another process too, has equal values; bounds are finite and ordered; an
-    unknown option is refused.
+    rebuilt from the JSON of its identity, in another process too, has equal values; bounds are finite and ordered;
+    ``identity_named``, if it has that, finds what it draws and nothing else; an unknown option is refused.
 
     Parameters
     ----------
@@ -103,6 +103,11 @@ def check_suite(
     assert drawn, "must draw at least one problem"
     assert list(itertools.islice(suite.identities(seed), count)) == drawn, "the same seed must draw the same problems"
     assert len({identity.name for identity in drawn}) == len(drawn), "problems must have different names"
+    look_up = getattr(suite, "identity_named", None)
+    if look_up is not None:
+        found = [look_up(identity.name) for identity in drawn]
+        assert found == drawn, "identity_named must find the instances that the suite draws, by their names"
+        assert look_up(_FOREIGN_NAME) is None, "identity_named must return None for a name that is not its own"
     values = []
     for identity in drawn:
         problem = suite.build(identity)

@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from polarbear_plugins import RaceSettings, Trajectory, race
-from polarbear_plugins.experiments.open_race import Progress
+from polarbear_plugins.experiments.watching import Progress
 from polarbear_plugins.plugins.synthetic import SyntheticAlgorithm, SyntheticSuite, synthetic_portfolio
 from polarbear_plugins.problems.protocols import Problem
 from polarbear_plugins.racing.posteriors import infer

@@ -148,7 +148,8 @@ def _table(result: RaceResult, known: Computed, *, narrow: bool) -> Table:
             status = f"out (round {row['round']})" if len(result.rounds) > 1 else "out"
         cells = [f"{share_text(mean[name][t])}{seen[name][t]}" if name in mean else "-" for t in columns]
         if not narrow:
-            cells += [f"{row['instances']:,}", amount(row["cost"])]
+            cost = "stored" if name in result.state.stored else amount(row["cost"])
+            cells += [f"{row['instances']:,}", cost]
         cells += [str(row["failed"])] if failed else []
         because = Text(why[name])
         view.add_row(Text(name), status, because, *cells, style="dim" if eliminated else None)

@@ -18,6 +18,7 @@ from polarbear_plugins.planning.sample_size import (
     power_of,
     standardized_effect,
 )
+from polarbear_plugins.report.stored_words import open_pairs
 
 _POWER = 0.8
 _ALPHA = 0.05
@@ -72,13 +73,13 @@ def _forecast(path: Path, simulations: int | None, seed: int, as_json: bool) -> 
     result = load_result(path)
     with spinner("simulating the rest of the race"):
         found = result.forecast(simulations, seed)
-    pairs = result.open_pairs
+    pairs = open_pairs(result, stored=False)
     if as_json:
         print_json(
             {
                 "result": str(path),
                 "resolved": result.resolved,
-                "observed": len(result.state.table),
+                "observed": result.state.instances_run,
                 "spent": result.cost,
                 "open_pairs": [[one, other] for one, other, _ in pairs],
                 "seed": seed,
@@ -87,7 +88,7 @@ def _forecast(path: Path, simulations: int | None, seed: int, as_json: bool) -> 
         )
         return
     out = console()
-    observed = f"{len(result.state.table):,} instances"
+    observed = f"{result.state.instances_run:,} instances"
     if result.resolved:
         out.print(f"Every pair is settled after {observed}: no more are needed.", soft_wrap=True)
         return

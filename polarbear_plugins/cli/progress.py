@@ -13,7 +13,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from polarbear_plugins.cli.output import WIDE, PlainConsole
-from polarbear_plugins.experiments.open_race import Progress
+from polarbear_plugins.experiments.watching import Progress
 from polarbear_plugins.racing.forecast import forecast
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.rankings.table import RankingTable
@@ -128,7 +128,7 @@ class ProgressView:
         """Time left at the speed so far, for the median of the forecast cost; empty if there is no forecast."""
         state = progress.state
         spent = state.cost - (self._cost_at_start or 0.0)
-        if progress.posterior is None or not spent or state.resolved.all():
+        if progress.posterior is None or not spent or state.settled:
             return ""
         cost = forecast(state, progress.posterior, _SIMULATIONS).quantile(0.5, cost=True)
         if cost is None:

@@ -14,17 +14,20 @@ import click
 
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number
-from polarbear_plugins.cli.completion import complete_registered
+from polarbear_plugins.cli.completion import complete_files, complete_registered
 from polarbear_plugins.cli.exported_files import write_ioh_runs
 from polarbear_plugins.cli.options import parse_key_values, parse_timepoints, settings_from, settings_options
 from polarbear_plugins.cli.output import console, json_option, print_json, redirect_stdout_to_stderr, show_result
-from polarbear_plugins.cli.progress import ProgressView
+from polarbear_plugins.cli.progress import ProgressView, spinner
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.execution.interruptions import ignore_sigint
+from polarbear_plugins.experiments.archives import MatchedArchive, match_archive
 from polarbear_plugins.experiments.races import race as run_race
 from polarbear_plugins.experiments.races import resume as resume_race
 from polarbear_plugins.plugins.manager import installed_plugins
+from polarbear_plugins.problems.protocols import Suite
 from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.racing.stored import stored_timepoints
 from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
 
 
@@ -89,7 +92,26 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
 @click.command(short_help="Race a portfolio on a suite until every pair is settled.")
 @click.argument("portfolio", shell_complete=complete_registered("polarbear_portfolio"))
 @click.argument("suite", shell_complete=complete_registered("polarbear_suite"))
-@click.option("--budget", type=float, help="Last timepoint, up to which runs go.  [default: the suite's, if any]")
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="ARCHIVE",
+    shell_complete=complete_files,
+    help="Race against the runs of an archive, which cost nothing, on its instances; may be repeated.",
+)
+@click.option(
+    "-A",
+    "--against-option",
+    "against_options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="For the adapter that reads the archive.",
+)
+@click.option(
+    "--budget",
+    type=float,
+    help="Last timepoint, up to which runs go.  [default: the suite's, if any; the end of the archive]",
+)
 @click.option(
     "--timepoints",
     default="50",
@@ -101,6 +123,7 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
 @click.option(
     "--spacing", type=click.Choice(["log", "uniform"]), default="log", show_default=True, help="Of the timepoints."
 )
+@click.option("--tolerance", type=float, default=0.0, show_default=True, help="Values this close count as tied.")
 @click.option("--dimension", type=int, help="Dimension of the suite's problems.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder with the data of the suite, such as yahpo_data.")
 @click.option(
@@ -118,10 +141,13 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
 def race(
     portfolio: str,
     suite: str,
+    against: Sequence[str],
+    against_options: Sequence[str],
     budget: float | None,
     timepoints: str,
     first: float | None,
     spacing: str,
+    tolerance: float,
     dimension: int | None,
     data: Path | None,
     portfolio_options: Sequence[str],
@@ -133,24 +159,33 @@ def race(
     """Race the algorithms of PORTFOLIO over instances of SUITE until every pair is settled.
 
     `polarbear plugins` lists the portfolios and suites. For a first look: polarbear race synthetic synthetic --budget
-    20. After ctrl-C the result is that of the last finished round; with --journal, `polarbear resume` continues.
+    20. With --against, PORTFOLIO races against stored runs, such as IOHprofiler data or a table: only PORTFOLIO runs,
+    on the instances that the archive and SUITE have in common. After ctrl-C the result is that of the last finished
+    round; with --journal, `polarbear resume` continues.
     """
     options = parse_key_values(suite_options, "--suite-option")
     if dimension is not None:
         options["dimension"] = str(dimension)
     if data is not None:
         options["data"] = str(data.resolve())  # so that the race can be resumed from another folder
-    if budget is None and isinstance(parse_timepoints(timepoints), int):
-        plugins = installed_plugins()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PolarBearWarning)  # the race makes the suite again and warns then
-            budget = getattr(plugins.suite(suite, **options), "budget", None)
+    chosen, archive = settings_from(**settings), None
+    if against:
+        how = parse_key_values(against_options, "--against-option")
+        with spinner("reading the archive"):
+            archive = match_archive(list(against), _quiet_suite(suite, options), chosen.seed or 0, options=how)
+        budget, first = _within(archive, timepoints, budget, first)
+    elif against_options:
+        raise InvalidInputError("--against-option is for an archive: give it with --against.")
+    elif budget is None and isinstance(parse_timepoints(timepoints), int):
+        budget = getattr(_quiet_suite(suite, options), "budget", None)
     return run_race(
         portfolio,
         suite,
         _grid(timepoints, budget, first, spacing),
-        settings_from(**settings),
+        chosen,
         journal=journal,
+        against=archive,
+        tolerance=tolerance,
         portfolio_options=parse_key_values(portfolio_options, "--portfolio-option"),
         suite_options=options,
         **execution,
@@ -179,6 +214,32 @@ def _connect(address: str | None, options: Sequence[str]) -> Iterator[Executor |
         return
     with installed_plugins().executor(address, **executor_options) as executor:
         yield executor
+
+
+def _quiet_suite(name: str, options: dict[str, str]) -> Suite:
+    """Suite of a name, without its warnings: the race makes it again and warns then."""
+    plugins = installed_plugins()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PolarBearWarning)
+        return plugins.suite(name, **options)
+
+
+def _within(
+    archive: MatchedArchive, timepoints: str, budget: float | None, first: float | None
+) -> tuple[float | None, float | None]:
+    """Last and first timepoint, inside the time of the archive; as they are if all timepoints are given."""
+    if not isinstance(parse_timepoints(timepoints), int):
+        return budget, first
+    span = stored_timepoints(archive.runs, 2)
+    begin, end = float(span[0]), float(span[-1])
+    last = end if budget is None else min(as_number(budget, "--budget", above=0), end)
+    if first is None:
+        first = max(begin, 1.0, last // 200) if last.is_integer() and begin.is_integer() else max(begin, last / 200)
+        if first > last:
+            raise InvalidInputError(
+                f"--budget {last:g} is too small: some stored rival has its first value at {first:g}."
+            )
+    return last, first
 
 
 def _grid(timepoints: str, budget: float | None, first: float | None, spacing: str) -> FloatArray | list[float]:
@@ -219,9 +280,11 @@ def _show(
     out = console()
     settings = result.settings
     grid = result.timepoints
+    against = result.about.get("against") or {}
+    archive = f" against {', '.join(against.get('sources') or [])}" if result.state.stored else ""
     out.print(
-        f"race {_source_name(result, 'portfolio')} on {_source_name(result, 'suite')} · {grid.size} timepoints "
-        f"{grid[0]:g}..{grid[-1]:g} · {settings.elimination} elimination, "
+        f"race {_source_name(result, 'portfolio')} on {_source_name(result, 'suite')}{archive} · "
+        f"{grid.size} timepoints {grid[0]:g}..{grid[-1]:g} · {settings.elimination} elimination, "
         f"{settings.resolution} resolution · alpha {settings.alpha:g} · prior {settings.prior} · seed {settings.seed}"
     )
     show_result(out, result)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from polarbear_plugins.environment import installed_versions
-from polarbear_plugins.errors import InvalidInputError, PluginWarning, PolarBearError, RunWarning
+from polarbear_plugins.errors import InvalidInputError, PolarBearError, RunWarning
 from polarbear_plugins.execution.dispatcher import Dispatcher, Outcome
 from polarbear_plugins.execution.interruptions import ignore_sigint
 from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource, check_sendable, make_request
+from polarbear_plugins.experiments.archives import restore_rivals
 from polarbear_plugins.experiments.stored_sources import choose_source, registered_names, restore_portfolio
+from polarbear_plugins.experiments.watching import Progress, Watcher, notify_plugins
 from polarbear_plugins.journal.journal import Journal, JournalRun
 from polarbear_plugins.journal.replay import observed_failures, recorded_versions, reopen_journal, replay
 from polarbear_plugins.plugins.manager import Plugins, installed_plugins
@@ -24,22 +26,9 @@ from polarbear_plugins.racing.posteriors import checked, infer
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.rules import decide, enter, observe, plan
 from polarbear_plugins.racing.state import Failure, Plan, RaceState, StopReason
+from polarbear_plugins.racing.stored import StoredRivals
 from polarbear_plugins.seeds import derived_seed
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Progress of a race: its state after the last round, and the runs of the current one (none between rounds)."""
-
-    state: RaceState
-    posterior: Posterior | None
-    done: int
-    planned: int
-    failed: int
-
-
-Watcher = Callable[[Progress], None]
 
 
 class Race:
@@ -58,8 +47,10 @@ class Race:
         *,
         progress: Watcher | None = None,
         plugins: Plugins | None = None,
+        rivals: StoredRivals | None = None,
     ) -> None:
         self.state = state
+        self._rivals = rivals
         self._portfolio, self._suite = portfolio, suite
         self._dispatcher = dispatcher
         self._watch = progress or (lambda _: None)
@@ -68,7 +59,10 @@ class Race:
         self._posterior: Posterior | None = None
         self._identities: list[Identity] = []
         self._names: set[str] = set()  # of the identities
-        self._supply: Iterator[Identity] = suite.suite.identities(derived_seed(self._seed, "instances"))
+        # Newcomers meet stored rivals on the instances of the archive, and on no others.
+        self._supply: Iterator[Identity] = (
+            suite.suite.identities(derived_seed(self._seed, "instances")) if rivals is None else iter(rivals.instances)
+        )
         self._grouped = True  # unless a journal was begun before the suite had groups
         self._finished: dict[tuple[str, str], Trajectory] = {}  # runs of the current round
         self._failures: list[Failure] = []
@@ -99,14 +93,17 @@ class Race:
                 restore_portfolio(portfolio, about, plugins, path),
                 SuiteSource.of(*choose_source(suite, about, "suite", path), plugins),
             )
-            missing = [e.algorithm for e in journal.entries if e.algorithm not in sources[0].algorithms]
+            state, unused = replay(journal, about)
+            known = {*sources[0].algorithms, *state.stored}
+            missing = [entry.algorithm for entry in journal.entries if entry.algorithm not in known]
             if missing:
                 raise InvalidInputError(
                     f"{path}: the portfolio lacks {', '.join(missing)}, which this race has. Give resume() a portfolio "
                     "with every algorithm that entered the race as Python."
                 )
-            state, unused = replay(journal, about)
-            race = cls(state, *sources, dispatcher or Dispatcher(0), progress=progress, plugins=plugins)
+            rivals = restore_rivals(journal, about, state, sources[1].suite) if state.stored else None
+            options: dict[str, Any] = {"progress": progress, "plugins": plugins, "rivals": rivals}
+            race = cls(state, *sources, dispatcher or Dispatcher(0), **options)
             race._attach_journal(journal, unused)
             return race
         except BaseException:
@@ -124,10 +121,17 @@ class Race:
         about = {
             "settings": self.state.settings.to_json(),
             "timepoints": self.state.timepoints.tolist(),
+            **({"tolerance": self.state.table.tolerance} if self.state.table.tolerance else {}),
             **self._versions,
-            **registered_names(self._portfolio, self._suite),
+            **self._origin(),
         }
-        self._journal = Journal.create(path, about, self.state.algorithms)
+        if self._rivals is not None:  # the journal has all instances from the start
+            self._draw(len(self._rivals.instances))
+        self._journal = Journal.create(path, about, self.state.algorithms, self._rivals)
+
+    def _origin(self) -> dict[str, Any]:
+        against = {} if self._rivals is None else {"against": dict(self._rivals.about)}
+        return {**registered_names(self._portfolio, self._suite), **against}
 
     def change_limits(self, max_rounds: int | None = None, max_cost: float | None = None) -> None:
         """Set new limits; ``None`` keeps the old one."""
@@ -164,7 +168,7 @@ class Race:
 
     def step(self) -> StopReason | None:
         """Perform one round; returns the reason instead if the race is over."""
-        available = self._draw(len(self.state.table) + self.state.batch)
+        available = self._draw(len(self.state.table.instances) + self.state.batch)
         planned = plan(self.state, available)
         if planned.over is not None:
             return planned.over
@@ -178,7 +182,8 @@ class Race:
         unused = {run: self._finished[run] for run in later}
         # In one statement, so that ctrl-C never leaves half a round.
         self.state, self._posterior, self._finished = state, posterior, unused
-        self._notify_plugins()
+        self._plugins = self._plugins or installed_plugins()
+        notify_plugins(self._plugins, self.state)
         self._watch(Progress(self.state, self._posterior, 0, 0, len(self._failures)))
         return None
 
@@ -195,8 +200,8 @@ class Race:
             stopped=stopped,
             _posterior=self._posterior,
             failures=observed_failures(self.state, self._failures),
-            about={**self._versions, **registered_names(self._portfolio, self._suite)},
-            identities=tuple(self._identities[: len(self.state.table)]),
+            about={**self._versions, **self._origin()},
+            identities=tuple(self._identities[: len(self.state.table.instances)]),
             continuation=self._continuation(),
         )
 
@@ -324,19 +329,6 @@ class Race:
         identity = next(self._supply, None)
         return identity if identity is None or self._grouped else replace(identity, group=None, fixed_group=False)
 
-    def _notify_plugins(self) -> None:
-        """Call each plugin separately, so that a failure in one does not keep the others from being called."""
-        self._plugins = self._plugins or installed_plugins()
-        manager, hook = self._plugins.manager, "polarbear_round_finished"
-        listeners = [implementation.plugin for implementation in getattr(manager.hook, hook).get_hookimpls()]
-        for listener in listeners:
-            others = [plugin for plugin in listeners if plugin is not listener]
-            try:
-                manager.subset_hook_caller(hook, others)(state=self.state)
-            except Exception as problem:  # a broken dashboard must not end a race
-                name = manager.get_name(listener)
-                warnings.warn(f"The plugin {name} failed in {hook}: {problem!r}.", PluginWarning, stacklevel=2)
-
     def _continuation(self) -> Continuation:
         return Continuation(
             state=self.state,
@@ -347,6 +339,7 @@ class Race:
             failures=tuple(self._failures),
             unused=dict(self._finished),
             journal=None if self._journal is None else self._journal.path,
+            rivals=self._rivals,
         )
 
     def _continue_from(self, stopped: Continuation) -> None:
@@ -376,6 +369,7 @@ class Continuation:
     failures: tuple[Failure, ...]
     unused: Mapping[tuple[str, str], Trajectory]
     journal: Path | None
+    rivals: StoredRivals | None
 
     def enter(
         self,
@@ -388,8 +382,8 @@ class Continuation:
     ) -> RaceResult:
         """Add a newcomer and race on; see :meth:`polarbear_plugins.RaceResult.enter`."""
         dispatcher = Dispatcher(**execution)
-        sources = self.portfolio, self.suite
-        with Race(self.state, *sources, dispatcher, progress=progress, plugins=self.plugins) as race:
+        options: dict[str, Any] = {"progress": progress, "plugins": self.plugins, "rivals": self.rivals}
+        with Race(self.state, self.portfolio, self.suite, dispatcher, **options) as race:
             race._continue_from(self)
             race.change_limits(max_rounds, max_cost)
             race.enter(algorithm)

@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource
-from polarbear_plugins.experiments.open_race import Race, Watcher
+from polarbear_plugins.experiments.archives import MatchedArchive, match_archive
+from polarbear_plugins.experiments.open_race import Race
+from polarbear_plugins.experiments.watching import Watcher
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.problems.given import RunFunction
 from polarbear_plugins.problems.protocols import Algorithm, Suite
@@ -22,17 +25,21 @@ from polarbear_plugins.racing.posteriors import check_inference
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import start_race
+from polarbear_plugins.racing.stored import StoredRivals, start_against, stored_timepoints
 
 
 def race(
     portfolio: str | Mapping[str, RunFunction] | Sequence[Algorithm | str | Mapping[str, RunFunction]],
     suite: str | Suite | Sequence[object] | Callable[[np.random.Generator], object],
-    timepoints: ArrayLike,
+    timepoints: ArrayLike | None = None,
     settings: RaceSettings | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
     journal: str | Path | None = None,
     *,
+    against: object = None,
+    against_options: Mapping[str, Any] | None = None,
+    tolerance: float = 0.0,
     portfolio_options: Mapping[str, Any] | None = None,
     suite_options: Mapping[str, Any] | None = None,
     run_timeout: float | None = None,
@@ -50,7 +57,8 @@ def race(
     suite
         A registered name, a list of problems (drawn without replacement), or a function ``rng -> problem``.
     timepoints
-        Where to compare the algorithms, in units of the time axis.
+        Where to compare the algorithms, in units of the time axis.  Against an archive by default 50, spaced evenly on
+        a log scale over its time.
     settings
         When to eliminate, when to stop and how to infer.
     workers
@@ -60,6 +68,15 @@ def race(
         Any ``concurrent.futures`` executor, instead of local processes.
     journal
         A file that keeps every finished run; :func:`resume` continues from there.
+    against
+        An archive to race against: a source that :func:`polarbear_plugins.read_trajectories` reads, a list of sources,
+        or a list of trajectories.  Its runs cost nothing; only the portfolio runs, on those instances of the archive
+        that the suite has, until every pair that involves one of its algorithms is settled.
+    against_options
+        For the adapter that reads the archive.
+    tolerance
+        Values this close tie; by default only equal ones.  Stored values may have been rounded: IOHprofiler writes ten
+        decimals.
     portfolio_options, suite_options
         For a registered portfolio and suite.
     run_timeout
@@ -81,15 +98,31 @@ def race(
     >>> result = race({"slow": walk(1), "fast": walk(2)}, list(range(30, 60)), [5, 10], RaceSettings(seed=1), workers=0)
     >>> result.pareto_set, result.stopped
     (('fast',), 'resolved')
+    >>> stored = [run for run in result.trajectories() if run.algorithm == "fast"]
+    >>> race({"faster": walk(3)}, list(range(30, 60)), [5, 10], RaceSettings(seed=1), workers=0, against=stored)
+    RaceResult(1 of 2 algorithms in the Pareto set (faster), 1 round, 8 instances, stopped: resolved)
     """
     settings = settings or RaceSettings()
-    if settings.seed is None:
-        settings = replace(settings, seed=secrets.randbits(31))
+    seed = secrets.randbits(31) if settings.seed is None else settings.seed
+    settings = replace(settings, seed=seed)
     check_inference(settings)
     sources = PortfolioSource.of(portfolio, portfolio_options, plugins), SuiteSource.of(suite, suite_options, plugins)
-    state = start_race(sources[0].algorithms, timepoints, settings)
+    rivals: StoredRivals | None = None
+    if against is not None:
+        matched = (
+            against
+            if isinstance(against, MatchedArchive)
+            else match_archive(against, sources[1].suite, seed, options=against_options, plugins=plugins)
+        )
+        timepoints = stored_timepoints(matched.runs) if timepoints is None else timepoints
+        rivals = matched.rivals(timepoints, seed)
+        state = start_against(sources[0].algorithms, timepoints, settings, rivals, tolerance)
+    elif timepoints is None:
+        raise InvalidInputError("race: say with timepoints= where to compare the algorithms.")
+    else:
+        state = start_race(sources[0].algorithms, timepoints, settings, tolerance)
     dispatcher = Dispatcher(workers, executor, run_timeout, retries)
-    with Race(state, *sources, dispatcher, progress=progress, plugins=plugins) as open_race:
+    with Race(state, *sources, dispatcher, progress=progress, plugins=plugins, rivals=rivals) as open_race:
         if journal is not None:
             open_race.keep_journal(journal)
         return open_race.run()

@@ -22,8 +22,10 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import PolarBearError, SourceError, reason
 from polarbear_plugins.files import parse_json
 from polarbear_plugins.journal.messages import describe_sqlite_error, empty_journal_error, file_exists_error
+from polarbear_plugins.journal.stored import STORED_SCHEMA, read_stored, write_stored
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.racing.state import Failure, Round
+from polarbear_plugins.racing.stored import StoredRivals
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 # "PLBR", to tell a journal from the SQLite files of other programs.
@@ -88,7 +90,9 @@ class Journal:
         self._unsynced_seconds = 0.0  # how long the runs took that may not be on the disk yet
 
     @classmethod
-    def create(cls, path: str | Path, about: Mapping[str, Any], algorithms: Iterable[str]) -> Journal:
+    def create(
+        cls, path: str | Path, about: Mapping[str, Any], algorithms: Iterable[str], rivals: StoredRivals | None = None
+    ) -> Journal:
         """Start a journal at a path where there is no file, or only the remains of a process killed in this method."""
         path = Path(path)
         rows = [(key, json.dumps(value, allow_nan=False)) for key, value in about.items()]
@@ -113,6 +117,8 @@ class Journal:
                 journal._connection.executemany("INSERT INTO about VALUES (?, ?)", rows)
                 for place, name in enumerate(algorithms):
                     execute("INSERT INTO entries VALUES (?, ?, 0)", (place, name))
+                if rivals is not None:
+                    write_stored(journal._connection, rivals)
         except BaseException:
             # The file stays: it is empty, create() accepts it later, and another process may be using it already.
             journal.close()
@@ -146,7 +152,7 @@ class Journal:
             # A view or trigger that someone added would run when the journal is read or written.
             schema = {
                 " ".join(sql.split()) for (sql,) in journal._rows("SELECT sql FROM sqlite_master WHERE sql <> ''")
-            }
+            } - {" ".join(STORED_SCHEMA.split())}
             if schema != {" ".join(statement.split()) for statement in _SCHEMA.split(";") if statement.strip()}:
                 raise SourceError(f"{path} is damaged: its tables are not those of a journal.")
             found = [str(row[0]) for row in journal._rows("PRAGMA quick_check(1)")]
@@ -215,6 +221,11 @@ class Journal:
                     horizon=horizon,
                 )
                 yield JournalRun(in_round, trajectory, seconds, failure)
+
+    def stored(self, timepoints: int) -> dict[tuple[str, str], list[FloatArray]]:
+        """Values of stored rivals, ``[algorithm, instance]``; none in an ordinary race."""
+        with self.naming_damage("stored"):
+            return read_stored(self._connection, timepoints)
 
     @property
     def failures(self) -> list[Failure]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError, SourceError, UnknownNameError
 from polarbear_plugins.journal.copies import journal_copy
 from polarbear_plugins.journal.journal import Journal, is_sqlite
@@ -16,6 +17,7 @@ from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.rules import enter, observe, plan
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import Failure, RaceState, check_about, check_rounds, start_race
+from polarbear_plugins.racing.stored import StoredRivals, start_against
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 
@@ -50,7 +52,7 @@ def load_without_posterior(path: str | Path) -> RaceResult:
             stopped=plan(state).over or about.get("stopped") or "interrupted",
             _posterior=None,
             failures=observed_failures(state, journal.failures),
-            about={**recorded_versions(about), **{key: about.get(key) for key in ("portfolio", "suite")}},
+            about={**recorded_versions(about), **recorded_origin(about)},
             identities=tuple(journal.instances[: len(state.table)]),
         )
 
@@ -59,6 +61,12 @@ def recorded_versions(about: Mapping[str, Any]) -> dict[str, Any]:
     """Versions with which a race started and was resumed, as far as its journal notes them."""
     noted = {key: about[key] for key in ("versions", "resumed_with") if key in about}
     return {"version": about.get("version"), **noted}
+
+
+def recorded_origin(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Portfolio, suite and archive of a race, as its journal notes them."""
+    against = {"against": about["against"]} if "against" in about else {}
+    return {**{key: about.get(key) for key in ("portfolio", "suite")}, **against}
 
 
 def replay(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, list[Trajectory]]:
@@ -79,7 +87,14 @@ def replay(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, list[
     order = {identity.name: place for place, identity in enumerate(identities)}
     with journal.naming_damage("about"):
         settings, timepoints = RaceSettings.from_json(about["settings"]), about["timepoints"]
-        state = start_race([entry.algorithm for entry in entries if entry.after_round == 0], timepoints, settings)
+        starters = [entry.algorithm for entry in entries if entry.after_round == 0]
+        tolerance = as_number(about.get("tolerance", 0.0), "tolerance", at_least=0)
+        state = start_race(starters, timepoints, settings, tolerance)
+    stored = StoredRivals(journal.stored(state.timepoints.size), tuple(identities), {})
+    if stored.values:
+        with journal.naming_damage("stored"):
+            newcomers = [name for name in starters if name not in stored.names]
+            state = start_against(newcomers, timepoints, settings, stored, tolerance)
     with journal.naming_damage("runs"):
         for finished in rounds:
             runs = sorted(by_round.pop(finished.number, []), key=lambda run: order[run.instance])

@@ -107,11 +107,12 @@ def plot_allocation(result: RaceResult, *, ax: Axes | None = None) -> Axes:
     """
     _check_result(result, "plot_allocation")
     table, names = result.state.table, result.algorithms
-    if not len(table):
-        raise InvalidInputError("plot_allocation: nothing has run yet.")
-    ax = new_axes(ax, "plot_allocation", height=1.3 + 0.3 * len(names))
     seen = np.zeros((len(table.instances), *table.values.shape[1:]), dtype=bool)
     np.logical_or.at(seen, table.instance_index, ~np.isnan(table.values))  # repetitions are on the same instance
+    seen[:, :, np.isin(names, result.state.stored)] = False  # they did not run
+    if not seen.any():
+        raise InvalidInputError("plot_allocation: nothing has run yet.")
+    ax = new_axes(ax, "plot_allocation", height=1.3 + 0.3 * len(names))
     counts = seen.sum(axis=0).T
     borders = edges(result.timepoints)
     # On a log scale, because rounds grow: 8 and 16 instances differ as much as 500 and 1,000.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -68,6 +69,10 @@ class GivenSuite:
         for position in np.random.default_rng(seed).permutation(len(problems)):
             yield problems[position].identity
 
+    def identity_named(self, name: str, /) -> Identity | None:
+        """Identity of the problem of that name; ``None`` if there is none."""
+        return self._problems[name].identity if name in self._problems else None
+
     def build(self, identity: Identity, /) -> Problem:
         """Return the problem of that name."""
         try:
@@ -88,6 +93,11 @@ class SampledSuite:
         seed = as_whole_number(seed, "seed", at_least=0)
         for index in itertools.count():
             yield Identity(f"{seed}-{index}", {"seed": seed, "index": index})
+
+    def identity_named(self, name: str, /) -> Identity | None:
+        """Identity of a problem that was drawn with some seed."""
+        numbers = re.fullmatch(r"(0|[1-9]\d{0,18})-(0|[1-9]\d{0,18})", name, re.ASCII)
+        return None if numbers is None else Identity(name, {"seed": int(numbers[1]), "index": int(numbers[2])})
 
     def build(self, identity: Identity, /) -> Problem:
         """Call the function with the random stream of that identity."""

@@ -144,7 +144,9 @@ class SpaceProblem(Problem, Protocol):
 class Suite(Protocol):
     """A source of problem instances.
 
-    It may have a number ``budget``: the default budget of ``polarbear race`` on it.
+    It may have a number ``budget``: the default budget of ``polarbear race`` on it.  It may have a method
+    ``identity_named(name)`` that returns the identity of the instance to which an archive gives that name, or ``None``;
+    without it, an archive to race against must call instances as the suite does.
     """
 
     @property

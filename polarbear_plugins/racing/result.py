@@ -171,8 +171,8 @@ class RaceResult:
 
     @property
     def resolved(self) -> bool:
-        """Whether every pair is settled."""
-        return bool(self.state.resolved.all())
+        """Whether every pair is settled; against an archive, every pair that involves a newcomer."""
+        return self.state.settled
 
     @property
     def open_pairs(self) -> tuple[tuple[str, str, tuple[float, ...]], ...]:
@@ -190,7 +190,7 @@ class RaceResult:
 
     @property
     def full_cost(self) -> float:
-        """Cost of running every algorithm until the last timepoint on as many instances."""
+        """Cost of running every algorithm until the last timepoint on as many instances; stored ones cost nothing."""
         return self.state.full_cost
 
     def forecast(self, simulations: int | None = None, seed: int = 0) -> Forecast:
@@ -229,7 +229,10 @@ class RaceResult:
             yield run.described(dimension=dimensions.get(run.instance), end=end)
 
     def summary(self) -> pd.DataFrame:
-        """Table of the algorithms: in or out, by which rival, on how many instances, at what cost."""
+        """Table of the algorithms: in or out, by which rival, on how many instances, at what cost.
+
+        Against an archive also whether its runs were ``stored``, which cost nothing.
+        """
         return summary_of(self)
 
     def to_pandas(self, what: ResultTable = "algorithms") -> pd.DataFrame:
@@ -243,7 +246,7 @@ class RaceResult:
         what
             ``"algorithms"``
                 ``algorithm``, ``status`` (in or out), ``round``, ``by``, ``probability``, ``instances``, ``cost``,
-                ``failed``: as :meth:`summary`.
+                ``failed``, and ``stored`` if there are stored rivals: as :meth:`summary`.
             ``"rounds"``
                 ``round``, ``batch``, ``instances`` and ``cost`` so far, ``eliminated`` in the round, ``left``,
                 ``settled_pairs``, ``resolved_share``, ``good``, ``next_batch``.
@@ -285,6 +288,7 @@ class RaceResult:
             "rounds": [asdict(finished) for finished in self.rounds],
             "failures": [asdict(failure) for failure in self.failures],
             "newcomers": self.state.newcomers,
+            **({"stored": self.state.stored} if self.state.stored else {}),
             "cost": self.cost,
             "identities": [identity.to_json() for identity in self.identities],
         }
@@ -362,6 +366,7 @@ def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
             batch=rounds[-1].next_batch if rounds else settings.batch_size,
             cost=as_number(data["cost"], "cost"),
             newcomers=tuple(map(str, data["newcomers"])),
+            stored=_stored_from_json(data, table.algorithms),
         ),
         stopped=str(data["stopped"]),
         _posterior=Posterior.from_arrays(stored) if stored else None,
@@ -369,6 +374,14 @@ def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
         about=data["about"],
         identities=tuple(Identity.from_json(text) for text in data["identities"]),
     )
+
+
+def _stored_from_json(data: Mapping[str, Any], algorithms: Sequence[str]) -> tuple[str, ...]:
+    """Stored rivals; results of earlier versions have none."""
+    stored = tuple(map(str, data.get("stored", ())))
+    if not set(stored) < set(algorithms):
+        raise ValueError(f"stored: expected some of the algorithms, got {short(stored)}")
+    return stored
 
 
 def _groups_from_json(data: Mapping[str, Any]) -> tuple[list[str] | None, bool]:

@@ -27,6 +27,7 @@ def dict_of_result(result: RaceResult) -> dict[str, Any]:
         "stopped": result.stopped,
         "resolved": result.resolved,
         "algorithms": list(result.algorithms),
+        **({"stored": list(result.state.stored)} if result.state.stored else {}),
         "timepoints": result.timepoints.tolist(),
         "pareto_set": list(result.pareto_set),
         "eliminations": [asdict(elimination) for elimination in result.eliminations],

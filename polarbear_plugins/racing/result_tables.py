@@ -37,7 +37,10 @@ def summary_of(result: RaceResult) -> pd.DataFrame:
     import pandas as pd
 
     out = {elimination.algorithm: elimination for elimination in result.eliminations}
-    seen = ~np.isnan(result.state.table.values)
+    table, stored = result.state.table, result.state.stored
+    seen = ~np.isnan(table.values)
+    if stored:  # a newcomer runs once on an instance, however many repetitions of its rivals it meets there
+        seen &= (table.repetition_index == 0)[:, None, None] | np.isin(result.algorithms, stored)
     failed = [failure.algorithm for failure in result.failures]
     rows = []
     for place, name in enumerate(result.algorithms):
@@ -49,9 +52,10 @@ def summary_of(result: RaceResult) -> pd.DataFrame:
                 "round": None if elimination is None else elimination.round,
                 "by": None if elimination is None else elimination.by,
                 "probability": None if elimination is None else elimination.probability,
-                "instances": np.unique(result.state.table.instance_index[watched > 0]).size,
-                "cost": float(result.timepoints[watched[watched > 0] - 1].sum()),
+                "instances": np.unique(table.instance_index[watched > 0]).size,
+                "cost": 0.0 if name in stored else float(result.timepoints[watched[watched > 0] - 1].sum()),
                 "failed": failed.count(name),
+                **({"stored": name in stored} if stored else {}),
             }
         )
     frame = pd.DataFrame(rows, index=pd.Index(result.algorithms, name="algorithm"))

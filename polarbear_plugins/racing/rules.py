@@ -38,8 +38,8 @@ def plan(state: RaceState, available: int | None = None) -> Plan:
     available
         Number of instances in all; ``None`` if unlimited.
     """
-    settings, drawn = state.settings, len(state.table)
-    if state.resolved.all():
+    settings, drawn = state.settings, len(state.table.instances)
+    if state.settled:
         return Plan((), "resolved")
     if settings.max_rounds is not None and len(state.rounds) >= settings.max_rounds:
         return Plan((), "max_rounds")
@@ -67,7 +67,7 @@ def plan(state: RaceState, available: int | None = None) -> Plan:
 def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
     """State after the runs of a round, given in the order of the plan.  New instances get the next places."""
     table = state.table
-    places = {name: place for place, name in enumerate(table.instances)}
+    rows_of = _rows_by_instance(table)
     columns = {name: column for column, name in enumerate(table.algorithms)}
     known = len(table)
     values: dict[int, FloatArray] = {}
@@ -78,30 +78,48 @@ def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
     for trajectory in trajectories:
         if trajectory.algorithm not in columns:
             raise InvalidInputError(f"{trajectory!r}: the race has no such algorithm.")
-        place = places.setdefault(trajectory.instance, len(places))
-        if place not in values:
-            fresh = place == known + len(names)
-            values[place] = np.full(table.values.shape[1:], np.nan) if fresh else np.array(table.values[place])
-            if fresh:
-                names.append(trajectory.instance)
-                groups.append(trajectory.group)
-                fixed_groups = fixed_groups and trajectory.fixed_group
-        column = values[place][:, columns[trajectory.algorithm]]
-        if not np.isnan(column[0]):
-            raise InvalidInputError(f"{trajectory!r}: the algorithm already has a run on that instance.")
-        column[:] = sample_staircase(trajectory, table.timepoints)
+        if trajectory.instance not in rows_of:
+            row = known + len(names)
+            rows_of[trajectory.instance] = [row]
+            values[row] = np.full(table.values.shape[1:], np.nan)
+            names.append(trajectory.instance)
+            groups.append(trajectory.group)
+            fixed_groups = fixed_groups and trajectory.fixed_group
+        # Where stored rivals have repeated runs, the one of a newcomer meets each of them.
+        for row in rows_of[trajectory.instance]:
+            if row not in values:
+                values[row] = np.array(table.values[row])
+            column = values[row][:, columns[trajectory.algorithm]]
+            if not np.isnan(column[0]):
+                raise InvalidInputError(f"{trajectory!r}: the algorithm already has a run on that instance.")
+            column[:] = sample_staircase(trajectory, table.timepoints)
         cost += trajectory.horizon
-    if any(place < known for place in values):
+    if any(row < known for row in values):
         # A newcomer joins existing rankings, which are computed again.
         rows = np.array(table.values)
-        for place in range(known):
-            rows[place] = values.get(place, rows[place])
-        empty = RankingTable(table.algorithms, table.timepoints)
-        table = empty.extended(rows, table.instances, None, table.groups or None, table.fixed_groups)
+        for row in range(known):
+            rows[row] = values.get(row, rows[row])
+        table = _with_values(table, table.algorithms, rows)
     if names:
         rows = np.stack([values[known + place] for place in range(len(names))])
         table = table.extended(rows, names, None, groups, fixed_groups)
     return replace(state, table=table, cost=state.cost + cost)
+
+
+def _rows_by_instance(table: RankingTable) -> dict[str, list[int]]:
+    names = table.instances
+    rows: dict[str, list[int]] = {}
+    for row, place in enumerate(table.instance_index.tolist()):
+        rows.setdefault(names[place], []).append(row)
+    return rows
+
+
+def _with_values(table: RankingTable, algorithms: tuple[str, ...], values: FloatArray) -> RankingTable:
+    """Table of the same instances with other values, and possibly more algorithms."""
+    empty = RankingTable(algorithms, table.timepoints, tolerance=table.tolerance)
+    names, groups, index = table.instances, table.groups, table.instance_index.tolist()
+    of_row = [groups[place] for place in index] if groups else None
+    return empty.extended(values, [names[place] for place in index], None, of_row, table.fixed_groups)
 
 
 def decide(state: RaceState, posterior: Posterior, rankings: RankingTable | None = None) -> RaceState:
@@ -131,18 +149,18 @@ def decide(state: RaceState, posterior: Posterior, rankings: RankingTable | None
     survivors = inside & ~np.isin(names, [elimination.algorithm for elimination in eliminations])
     newcomers = tuple(order.algorithm for order in _first_orders(replace(state, resolved=resolved)))
     newly = np.argwhere(np.triu(was_open & ~is_open & survivors[:, None] & survivors[None, :], 1))
-    open_before, open_after = (int(np.triu(matrix, 1).sum()) for matrix in (was_open, is_open))
+    open_before, open_after = (int(np.triu(matrix & state.contested, 1).sum()) for matrix in (was_open, is_open))
     finished = Round(
         number=number,
         batch=state.batch,
-        instances=len(state.table),
+        instances=state.instances_run,
         cost=state.cost,
         eliminations=eliminations,
         resolved=tuple((names[i], names[j]) for i, j in newly),
         resolved_share=replace(state, resolved=resolved).resolved_share,
         rivals=_rivals(names, inside, verdict.probability),
         good=good,
-        next_batch=int(next_batch(state.batch, open_before, open_after, len(state.table), settings)),
+        next_batch=int(next_batch(state.batch, open_before, open_after, state.instances_run, settings)),
         newcomers=newcomers,
         held=held,
     )
@@ -156,11 +174,9 @@ def enter(state: RaceState, algorithm: str) -> RaceState:
     if name in state.algorithms:
         raise InvalidInputError(f"{name!r} is already in the race.")
     table = state.table
-    wider = RankingTable((*table.algorithms, name), table.timepoints)
-    if len(table):
-        absent = np.full((*table.values.shape[:2], 1), np.nan)
-        rows = np.concatenate((table.values, absent), axis=2)
-        wider = wider.extended(rows, table.instances, None, table.groups or None, table.fixed_groups)
+    absent = np.full((*table.values.shape[:2], 1), np.nan)
+    rows = np.concatenate((table.values, absent), axis=2)
+    wider = _with_values(table, (*table.algorithms, name), rows)
     resolved = np.zeros((table.timepoints.size, len(wider.algorithms), len(wider.algorithms)), dtype=bool)
     resolved[:, :-1, :-1] = state.resolved
     out = ~np.isin(wider.algorithms, (*state.pareto_set, name))
@@ -228,13 +244,22 @@ def _last_unresolved(state: RaceState) -> dict[str, int]:
 
 def _catch_up(state: RaceState) -> list[Order]:
     """Orders for newcomers on earlier instances, in the order of the instances, a batch for each newcomer."""
-    orders = [order for name in state.newcomers for order in _missed(state, name)[: state.batch]]
-    return sorted(orders, key=lambda order: (order.instance, state.newcomers.index(order.algorithm)))
+    orders = [order for name in _behind(state) for order in _missed(state, name)[: state.batch]]
+    return sorted(orders, key=lambda order: (order.instance, _behind(state).index(order.algorithm)))
 
 
 def _first_orders(state: RaceState) -> list[Order]:
     """Next order of each newcomer that has not caught up yet."""
-    return [orders[0] for name in state.newcomers if (orders := _missed(state, name))]
+    return [orders[0] for name in _behind(state) if (orders := _missed(state, name))]
+
+
+def _behind(state: RaceState) -> tuple[str, ...]:
+    """Algorithms that may have to catch up: newcomers, and against stored rivals all that can run.
+
+    There they run on no other instances than those of the archive, so one that had caught up may have to go on when
+    another one enters.
+    """
+    return tuple(name for name in state.algorithms if name not in state.stored) if state.stored else state.newcomers
 
 
 def _missed(state: RaceState, name: str) -> list[Order]:
@@ -242,15 +267,33 @@ def _missed(state: RaceState, name: str) -> list[Order]:
 
     Each ends at the last timepoint at which a rival with an open pair was observed.
     """
-    if not len(state.table):
+    table = state.table
+    if not len(table):
         return []
     place = state.algorithms.index(name)
-    values = state.table.values
     open_with = ~state.resolved[:, place]
     if state.settings.needs_full_runs:
         open_with = np.broadcast_to(open_with.any(axis=0), open_with.shape)
-    comparable: BoolArray = np.logical_or.reduce(~np.isnan(values) & open_with, axis=2)
-    comparable[~np.isnan(values[:, 0, place])] = False
-    rows = np.flatnonzero(comparable.any(axis=1))
-    ends = comparable.shape[1] - 1 - np.argmax(comparable[rows, ::-1], axis=1)
-    return [Order(name, int(row), float(state.timepoints[end])) for row, end in zip(rows, ends, strict=True)]
+    comparable: BoolArray = np.logical_or.reduce(_observable(state) & open_with, axis=2)
+    comparable[~np.isnan(table.values[:, 0, place])] = False
+    if len(table) > len(table.instances):
+        by_row, comparable = comparable, np.zeros((len(table.instances), table.timepoints.size), dtype=bool)
+        np.logical_or.at(comparable, table.instance_index, by_row)
+    places = np.flatnonzero(comparable.any(axis=1))
+    ends = comparable.shape[1] - 1 - np.argmax(comparable[places, ::-1], axis=1)
+    return [Order(name, int(at), float(state.timepoints[end])) for at, end in zip(places, ends, strict=True)]
+
+
+def _observable(state: RaceState) -> BoolArray:
+    """``[row, timepoint, algorithm]``: whether it was observed there, or will be.
+
+    Stored rivals do not run on new instances, so newcomers that are not settled among each other meet on those of the
+    archive, as far as a stored rival was watched there.
+    """
+    observed: BoolArray = ~np.isnan(state.table.values)
+    if state.stored:
+        watched: BoolArray = np.logical_or.reduce(observed[:, :, np.isin(state.algorithms, state.stored)], axis=2)
+        for place in (state.algorithms.index(name) for name in _behind(state)):
+            to_come = ~observed[:, 0, place]
+            observed[to_come, :, place] = watched[to_come]
+    return observed

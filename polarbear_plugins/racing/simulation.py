@@ -118,7 +118,7 @@ class _Evidence:
             within = _roots(off - off.mean(axis=2, keepdims=True))
             deviations = _PointwiseDeviations(across, within, pairs)
         return cls(
-            instances=float(weights.sum()),
+            instances=float(state.instances_run if state.stored else weights.sum()),
             unit=unit,
             # The prior counts too: a uniform one as half a unit of rankings, which is 2 rankings of two algorithms.
             # Between two unranked ones nothing is known.
@@ -175,6 +175,9 @@ class Simulations:
         self._truth = self._known.mean + self._known.deviations.sample(count, rng)
         self._noise, self._added = np.zeros_like(self._truth), np.zeros_like(self._truth)
         resolved = state.resolved[:, inside][:, :, inside][:, self._pairs.one, self._pairs.other]
+        # The race is not about pairs of stored rivals, which cost nothing.
+        resolved = resolved | ~state.contested[np.ix_(inside, inside)][self._pairs.one, self._pairs.other]
+        self._pays = ~np.isin([state.algorithms[place] for place in inside], state.stored)
         self._resolved = np.repeat(resolved[None], count, axis=0)
         self._alive = np.ones((count, len(inside)), dtype=bool)
         self._batch = np.full(count, state.batch)
@@ -203,7 +206,7 @@ class Simulations:
             open_at |= open_at.any(axis=1, keepdims=True)
         runs = np.logical_or.accumulate(open_at[:, ::-1], axis=1)[:, ::-1]
         self._instances[going] += count
-        self._cost[going] += count * (runs.sum(axis=2) @ self._steps)
+        self._cost[going] += count * (runs[:, :, self._pays].sum(axis=2) @ self._steps)
         worth = known.unit / _variance(np.maximum(runs.sum(axis=2), 2.0))
         added = (count[:, None] * worth)[:, :, None] * pairs.both(runs)
         self._added[going] += added

@@ -142,6 +142,8 @@ class RaceState:
         ``resolved[t, i, j]``: whether the pair is settled at that timepoint.  What is settled stays settled.
     newcomers
         Algorithms that entered late and have not caught up yet.
+    stored
+        Rivals whose runs come from an archive: they cost nothing and cannot run again.
     """
 
     settings: RaceSettings
@@ -151,6 +153,7 @@ class RaceState:
     batch: int
     cost: float = 0.0
     newcomers: tuple[str, ...] = ()
+    stored: tuple[str, ...] = ()
 
     @property
     def algorithms(self) -> tuple[str, ...]:
@@ -174,20 +177,45 @@ class RaceState:
         return tuple(name for name in self.algorithms if name not in out)
 
     @property
+    def contested(self) -> BoolArray:
+        """``contested[i, j]``: whether the race is about that pair, which it is unless both are stored."""
+        stored = np.isin(self.algorithms, self.stored)
+        return ~(stored[:, None] & stored[None, :])
+
+    @property
+    def settled(self) -> bool:
+        """Whether every pair that the race is about is settled."""
+        return bool((self.resolved | ~self.contested).all())
+
+    @property
     def resolved_share(self) -> float:
-        """Share of the pairs that are settled at every timepoint; those of eliminated algorithms count as settled."""
-        pairs = np.triu_indices(len(self.algorithms), 1)
-        return float(np.asarray(self.resolved.all(axis=0))[pairs].mean())
+        """Share of the pairs that are settled at every timepoint; those of eliminated algorithms count as settled.
+
+        Of those that the race is about: pairs of stored rivals do not count.
+        """
+        everywhere = np.asarray(self.resolved.all(axis=0))
+        return float(everywhere[np.triu(self.contested, 1)].mean())
+
+    @property
+    def instances_run(self) -> int:
+        """Number of instances that something was run on; fewer than there are while newcomers meet stored rivals."""
+        if not self.stored:
+            return len(self.table)
+        ran = ~np.isnan(self.table.values[:, 0][:, ~np.isin(self.algorithms, self.stored)])
+        return int(np.unique(self.table.instance_index[ran.any(axis=1)]).size)
 
     @property
     def full_cost(self) -> float:
-        """Cost of running every algorithm until the last timepoint on as many instances."""
-        return float(len(self.table) * len(self.algorithms) * self.timepoints[-1])
+        """Cost of running every algorithm until the last timepoint on as many instances; stored ones cost nothing."""
+        runs = len(self.table.instances) if self.stored else len(self.table)  # repetitions are those of the archive
+        return float(runs * (len(self.algorithms) - len(self.stored)) * self.timepoints[-1])
 
 
-def start_race(algorithms: Iterable[str], timepoints: ArrayLike, settings: RaceSettings) -> RaceState:
-    """State of a race before its first run."""
-    table = RankingTable(tuple(algorithms), timepoints)
+def start_race(
+    algorithms: Iterable[str], timepoints: ArrayLike, settings: RaceSettings, tolerance: float = 0.0
+) -> RaceState:
+    """State of a race before its first run; values as close as ``tolerance`` tie."""
+    table = RankingTable(tuple(algorithms), timepoints, tolerance=tolerance)
     n = len(table.algorithms)
     resolved = np.broadcast_to(np.eye(n, dtype=bool), (table.timepoints.size, n, n))
     return RaceState(settings=settings, table=table, resolved=resolved, batch=settings.batch_size)
@@ -231,9 +259,15 @@ def check_about(about: object) -> None:
             texts = [source.get(key) for key in ("name", "options")] if isinstance(source, dict) else [None]
             if not all(isinstance(text, str) for text in texts) or not isinstance(parse_json(source["options"]), dict):
                 raise ValueError(f"about: expected name and options of the {what}, got {short(source)}")
-    for what, kind in (("sources", list), ("options", dict)):
-        if not isinstance(about.get(what), kind | None):
-            raise ValueError(f"about: expected {what} as a {kind.__name__}, got {short(about[what])}")
+    given = about.get("against")
+    against = given if isinstance(given, dict) else {}
+    for part in (about, against):
+        for what, kind in (("sources", list), ("options", dict), ("against", dict)):
+            if not isinstance(part.get(what), kind | None):
+                raise ValueError(f"about: expected {what} as a {kind.__name__}, got {short(part[what])}")
+    for what in ("not_in_suite", "not_in_archive"):
+        if against.get(what) is not None:
+            as_whole_number(against[what], f"about: {what}", at_least=0)
 
 
 def check_rounds(rounds: Sequence[Round], algorithms: Sequence[str]) -> None:

@@ -81,7 +81,7 @@ def rank(
     for trajectory in selected:
         groups.add(trajectory)
         _add_run(instances.setdefault(trajectory.instance, {}), trajectory, grid)
-        first = min(first, _first_value(trajectory))
+        first = min(first, first_value(trajectory))
         last = max(last, trajectory.horizon)
     if not given:
         raise InvalidInputError("There are no trajectories to rank.")
@@ -97,7 +97,7 @@ def rank(
         repetitions=repetitions,
         tolerance=tolerance,
     )
-    _check_timepoints_covered(grid, first, last)
+    check_timepoints_covered(grid, first, last)
     in_order = {name: instances[name] for name in sorted(instances, key=natural_key)}
     table = _append_instances(empty, in_order, groups, ended)
     check_comparable(table)
@@ -210,13 +210,20 @@ def rank_cells(
     timepoints: ArrayLike,
     cells: Mapping[tuple[str, str], Sequence[FloatArray]],
     instances: Iterable[str],
+    groups: Mapping[str, str | None] | None = None,
+    fixed_groups: bool = False,
+    tolerance: float = 0.0,
 ) -> RankingTable:
     """Rank runs by their values at the timepoints: ``cells[algorithm, instance]`` has an array for each run.
 
-    Several runs of an algorithm on an instance are repetitions that share the weight of the instance.
+    Several runs of an algorithm on an instance are repetitions that share the weight of the instance.  ``groups`` has
+    the group of each instance.
     """
     by_instance = {instance: {name: cells.get((name, instance), ()) for name in algorithms} for instance in instances}
-    return _append_paired(RankingTable(algorithms, timepoints), by_instance, GroupsOfRuns())
+    table = RankingTable(algorithms, timepoints, tolerance=tolerance)
+    values, names = _pair(table, by_instance)
+    of_row = None if groups is None else [groups[name] for name in names]
+    return table.extended(values, names, groups=of_row, fixed_groups=fixed_groups)
 
 
 def default_timepoints(
@@ -235,7 +242,7 @@ def default_timepoints(
     for trajectory in trajectories:
         name = check_trajectory(trajectory).algorithm
         watched[name] = max(watched.get(name, 0.0), trajectory.horizon)
-        first[name] = min(first.get(name, np.inf), _first_value(trajectory))
+        first[name] = min(first.get(name, np.inf), first_value(trajectory))
         later = trajectory.times[trajectory.times > 0]
         earliest = min(earliest, float(later[0]) if later.size else np.inf)
         whole = whole and bool((later == np.rint(later)).all())
@@ -275,7 +282,7 @@ def _select_runs(
             yield trajectory
 
 
-def _first_value(trajectory: Trajectory) -> float:
+def first_value(trajectory: Trajectory) -> float:
     """Time of the first value of a run; ``inf`` if there is none."""
     found = np.flatnonzero(trajectory.best < np.inf)
     return float(trajectory.times[found[0]]) if found.size else np.inf
@@ -296,14 +303,15 @@ def _append_instances(
 ) -> RankingTable:
     """Append the runs of each instance, in the order of their seeds."""
     ends = EndsOfRuns(ended, table.timepoints)
-    settled = {instance: ends.settle(runs) for instance, runs in instances.items()}
-    return _append_paired(table, settled, groups).with_early_ends(ends.found)
+    values, names = _pair(table, {instance: ends.settle(runs) for instance, runs in instances.items()})
+    of_row = [groups.of(name) for name in names]
+    return table.extended(values, names, groups=of_row, fixed_groups=groups.fixed).with_early_ends(ends.found)
 
 
-def _append_paired(
-    table: RankingTable, instances: Mapping[str, Mapping[str, Sequence[FloatArray]]], groups: GroupsOfRuns
-) -> RankingTable:
-    """Pair the runs of each instance into rows, and append them; an instance without any run gets an empty row."""
+def _pair(
+    table: RankingTable, instances: Mapping[str, Mapping[str, Sequence[FloatArray]]]
+) -> tuple[FloatArray, list[str]]:
+    """Values and instances of rows that pair the runs of each instance; one without any run gets an empty row."""
     sizes = [max((len(runs) for runs in each.values()), default=0) or 1 for each in instances.values()]
     values = np.full((sum(sizes), table.timepoints.size, len(table.algorithms)), np.nan)
     start = 0
@@ -314,11 +322,10 @@ def _append_paired(
             for row in range(rows):
                 values[start + row, :, column] = runs[row % len(runs)]
         start += size
-    names = [name for name, size in zip(instances, sizes, strict=True) for _ in range(size)]
-    return table.extended(values, names, groups=[groups.of(name) for name in names], fixed_groups=groups.fixed)
+    return values, [name for name, size in zip(instances, sizes, strict=True) for _ in range(size)]
 
 
-def _check_timepoints_covered(grid: FloatArray, first: float, last: float) -> None:
+def check_timepoints_covered(grid: FloatArray, first: float, last: float) -> None:
     """Refuse timepoints at which no run has a value."""
     outside = grid[(grid < first) | (grid > last)]
     if outside.size:

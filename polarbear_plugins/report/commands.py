@@ -28,11 +28,14 @@ def how_to_repeat(result: RaceResult) -> tuple[str, str]:
     # The command line has no option for these.
     as_command = not settings.engine_options and settings.dependence == "auto" and not callable(settings.engine)
     as_command &= isinstance(settings.prior, str)
-    if as_command and portfolio and suite:
+    against = about.get("against") if result.state.stored else None
+    if as_command and portfolio and suite and (against is None or against.get("sources")):
         words = ["race", portfolio["name"], suite["name"], *_grid_options(result.timepoints)]
         for flag, source in (("-P", portfolio), ("-S", suite)):
             words += [word for option in _option_texts(json.loads(source["options"])) for word in (flag, option)]
-        return "This command repeats the race:", _command([*words, *_options(settings, _OPTIONS + _RACE_OPTIONS)])
+        words += ["--tolerance", _number(result.state.table.tolerance)] if result.state.table.tolerance else []
+        words += _options(settings, _OPTIONS + _RACE_OPTIONS)
+        return "This command repeats the race:", _command([*words, *_against_options(against)])
     # A single number for --timepoints is their count.
     if as_command and sources and all(isinstance(source, str) for source in sources) and result.timepoints.size > 1:
         table = result.state.table
@@ -58,10 +61,27 @@ def how_to_repeat(result: RaceResult) -> tuple[str, str]:
         says = "The data were given in Python. With the same table this call repeats the analysis:"
         return says, f"analyze(table, {_settings_text(settings)})"
     missing = " and ".join(what for what in ("portfolio", "suite") if not about.get(what))
+    if against is not None and not against.get("sources"):
+        missing = f"{missing} and archive" if missing else "archive"
     says = f"The {missing or 'engine'} was given in Python. With the same one this call repeats the race:"
     named = [_arguments(about.get(what), what) for what in ("portfolio", "suite")]
     words = [name for name, _ in named] + [_list_text(result.timepoints), _settings_text(settings)]
-    return says, f"race({', '.join([*words, *(options for _, options in named if options)])})"
+    words += [options for _, options in named if options]
+    if result.state.table.tolerance:
+        words.append(f"tolerance={_number(result.state.table.tolerance)}")
+    if against is not None:
+        options = against.get("options")
+        words.append(f"against={against.get('sources') or 'archive'}")
+        words += [f"against_options={options}"] if options else []
+    return says, f"race({', '.join(words)})"
+
+
+def _against_options(against: Mapping[str, Any] | None) -> list[str]:
+    """Options of ``polarbear race`` that name the archive."""
+    if against is None:
+        return []
+    words = [word for source in against["sources"] for word in ("--against", str(source))]
+    return words + [word for option in _option_texts(against.get("options") or {}) for word in ("-A", option)]
 
 
 def _arguments(source: Mapping[str, str] | None, what: str) -> tuple[str, str]:

@@ -131,7 +131,8 @@ def title_of(result: RaceResult) -> str:
         return f"Race in the study {about['study']}"
     portfolio, suite = (about.get(what) for what in ("portfolio", "suite"))
     who = portfolio["name"] if portfolio else f"{len(result.algorithms)} algorithms"
-    return f"Race of {who} on {suite['name']}" if suite else f"Race of {who}"
+    where = f" on {suite['name']}" if suite else ""
+    return f"Race of {who}{where}{' against an archive' if result.state.stored else ''}"
 
 
 def _findings(

@@ -16,6 +16,7 @@ from polarbear_plugins.racing.forecast import Forecast
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.report.advice import Stretch, stretches
 from polarbear_plugins.report.commands import how_to_repeat
+from polarbear_plugins.report.stored_words import settled_text
 from polarbear_plugins.report.words import error_text, misfits, reasons
 from polarbear_plugins.selection.support import SUPPORTED
 
@@ -80,7 +81,8 @@ def algorithms(result: RaceResult, robust: Posterior, colours: Mapping[str, str]
         row = by_name[name]
         out = row["status"] == "out"
         status = (f"out in round {row['round']}" if several else "out") if out else "in"
-        cells = [with_swatch(name, colours), status, why[name], f"{row['instances']:,}", amount(row["cost"])]
+        cost = "stored" if name in result.state.stored else amount(row["cost"])
+        cells = [with_swatch(name, colours), status, why[name], f"{row['instances']:,}", cost]
         rows.append([*cells, *([str(row["failed"])] if failed else [])])
     columns = ("algorithm", "status", "because", ">instances", ">cost", *([">failed runs"] if failed else []))
     return Markup(f"<p>{_rule(result)}</p>{wide(html_table(columns, rows))}{_errors(result)}{_candidates(result)}")
@@ -138,7 +140,7 @@ def rounds(result: RaceResult) -> Markup:
 
 def open_questions(result: RaceResult, expected: Forecast | None) -> Markup:
     """Open pairs, and what would likely settle them."""
-    if result.resolved:
+    if not result.open_pairs:
         return Markup("<p>Nothing: every pair is settled.</p>")
     relations, grid, pairs = result.relations, result.timepoints, result.open_pairs
     rows = []
@@ -157,7 +159,9 @@ def open_questions(result: RaceResult, expected: Forecast | None) -> Markup:
     if settings.resolution == "strict":
         advice += '; resolution "crossing" also settles a pair once it is sure that neither dominates the other'
     needed = (
-        "How many instances it takes is not forecast, since "
+        text(settled_text(result))
+        if result.resolved
+        else "How many instances it takes is not forecast, since "
         + ("the model does not fit." if misfits(result) else "more of them do not make groups differ less.")
         if expected is None
         else f"Likely needed to settle {'them' if count > 1 else 'it'}: <strong>{text(expected)}</strong>, beside the "

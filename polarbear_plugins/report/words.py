@@ -13,6 +13,7 @@ from polarbear_plugins.display.text import probability_text, spans_text
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.report.advice import advice_from, stretches
 from polarbear_plugins.report.observations import assumptions, never_found_anything
+from polarbear_plugins.report.stored_words import matching_text, open_pairs, run_and_stored_text, settled_text
 
 if TYPE_CHECKING:
     from polarbear_plugins.racing.by_group import GroupPart
@@ -65,7 +66,9 @@ def conclusion(
     if len(kept) > 1 and (robust is not None or not misfits(result)):
         sentences.append(advice(result, kept, unit, robust))
     sentences.append(_settled(result, forecast))
-    if result.stopped != "analyzed":
+    if result.state.stored:
+        sentences += [run_and_stored_text(result), matching_text(result)]
+    elif result.stopped != "analyzed":
         share = result.cost / result.full_cost if result.full_cost else 1.0
         sentences.append(
             f"{len(result.rounds)} rounds, {len(result.state.table):,} instances, {share:.0%} of the cost of running "
@@ -87,11 +90,13 @@ def _how_many(result: RaceResult, kept: Sequence[str]) -> str:
 
 def _settled(result: RaceResult, forecast: Forecast | None) -> str:
     if result.resolved:
-        return "Every pair is settled."
-    pairs = result.open_pairs
+        return settled_text(result)
+    pairs = open_pairs(result, stored=False)
     some = "; ".join(f"{one} and {other}" for one, other, _ in pairs[:3]) + (" ..." if len(pairs) > 3 else "")
     text = f"{len(pairs)} pair{'s are' if len(pairs) > 1 else ' is'} not settled ({some})"
     why = _WHY.get(result.stopped)  # none for a word that no race writes, in a file that was changed
+    if result.stopped == "instances" and result.state.stored:
+        why = "stopped because newcomers have run on all instances of the archive that could settle them"
     if why is not None and result.stopped not in ("resolved", "analyzed"):
         text += f", {why}"
     if forecast is not None:

@@ -12,6 +12,7 @@ from command_line import Command
 
 from polarbear_plugins import RaceResult, RaceSettings, race
 from polarbear_plugins.cli import main
+from polarbear_plugins.seeds import derived_seed
 
 ROOT = Path(__file__).parents[2]
 POLARBEAR = Command()
@@ -48,7 +49,7 @@ def compare(data: Any, known: set[str], inside: str = "") -> None:
 def is_a_result(data: dict[str, Any]) -> None:
     if "groups" in data:  # described below the table, since not every result has it
         assert len(data["groups"]) == len(data["instances"])
-    compare({key: value for key, value in data.items() if key != "groups"}, documented("A result"))
+    compare({key: value for key, value in data.items() if key not in ("groups", "stored")}, documented("A result"))
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +66,20 @@ def test_race_and_resume_print_a_result(tmp_path: Path) -> None:
         POLARBEAR.data("race", "synthetic", "synthetic", "--timepoints", "1,2", *settings, "--journal", journal)
     )
     is_a_result(POLARBEAR.data("resume", journal, "--workers", "0", "--max-rounds", "2"))
+
+
+def test_a_race_against_an_archive_prints_a_result_and_says_what_was_stored(tmp_path: Path) -> None:
+    seed = derived_seed(3, "instances")
+    rows = [f"rival,{seed}-{number},{time},{-time}" for number in range(1, 9) for time in (1, 2)]
+    path = tmp_path / "archive.csv"
+    path.write_text("\n".join(["algorithm,instance,time,value", *rows]))
+    settings = ["--workers", "0", "--max-rounds", "1", "--seed", "3", "--draws", "200", "--timepoints", "1,2"]
+    found = POLARBEAR.data("race", "synthetic", "synthetic", "--against", str(path), *settings)
+    is_a_result(found)
+    assert found["stored"] == ["rival"]
+    page = " ".join((ROOT / "docs" / "guide" / "data.md").read_text().split())
+    [text] = re.findall(r"there is also `stored`: (.*?) ###", page)
+    assert set(found["about"]["against"]) <= set(re.findall(r"`(\w+)`", text))
 
 
 def test_analyze_prints_a_result_and_more() -> None:

@@ -18,7 +18,7 @@ from builders import assert_same_result
 
 from polarbear_plugins import RaceResult, RaceSettings, race, resume
 from polarbear_plugins.errors import PolarBearError
-from polarbear_plugins.experiments.open_race import Progress
+from polarbear_plugins.experiments.watching import Progress
 from polarbear_plugins.journal.copies import journal_copy
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, synthetic_portfolio
 

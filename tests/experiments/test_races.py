@@ -24,7 +24,7 @@ from builders import assert_same_result
 from polarbear_plugins import RaceResult, RaceSettings, Trajectory, hookimpl, load_plugins, race, resume
 from polarbear_plugins.errors import InvalidInputError, PluginWarning, PolarBearError, RunWarning
 from polarbear_plugins.experiments import open_race
-from polarbear_plugins.experiments.open_race import Progress
+from polarbear_plugins.experiments.watching import Progress
 from polarbear_plugins.journal.journal import Journal
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.plugins.manager import Plugins

@@ -15,7 +15,7 @@ from builders import assert_same_result
 
 from polarbear_plugins import RaceResult, RaceSettings, race, resume
 from polarbear_plugins.errors import SourceError
-from polarbear_plugins.experiments.open_race import Progress
+from polarbear_plugins.experiments.watching import Progress
 from polarbear_plugins.journal.copies import journal_copy
 from polarbear_plugins.journal.replay import load_result
 

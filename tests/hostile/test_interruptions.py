@@ -23,7 +23,7 @@ from polarbear_plugins import RaceResult, RaceSettings, Trajectory, hookimpl, lo
 from polarbear_plugins.errors import PluginWarning
 from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource, make_request, sample_at_timepoints
-from polarbear_plugins.experiments.open_race import Progress
+from polarbear_plugins.experiments.watching import Progress
 from polarbear_plugins.problems.protocols import Identity
 
 SETTINGS = RaceSettings(seed=4, draws=100, max_rounds=2, batch_size=6, batch_min=4)

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import itertools
 import math
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from polarbear_plugins import RaceSettings, Trajectory, race
 from polarbear_plugins.errors import InvalidInputError, MissingExtraError
 from polarbear_plugins.integrations import bbob as module
 from polarbear_plugins.integrations.bbob import BbobProblem, BbobSuite
@@ -161,3 +164,72 @@ def test_without_ioh_the_extra_is_named(name: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "ioh", None)
     with pytest.raises(MissingExtraError, match=rf"The suite '{name}' needs 'ioh'.*polarbear-plugins\[ioh\]"):
         _suite(name)
+
+
+def test_instances_of_archives_are_found_by_function_dimension_and_instance() -> None:
+    suite = BbobSuite("bbob", functions=[1, 3], instances=[2, 11], dimension=[2, 10])
+    drawn = {identity.name: identity for identity in suite.identities(1)}
+    assert len(drawn) == 8
+    for identity in drawn.values():
+        numbers = identity.parameters
+        logged = f"f{numbers['function']}_d{numbers['dimension']}_i{numbers['instance']}"
+        assert suite.identity_named(logged) == suite.identity_named(identity.name) == identity
+    for other in ("f2_d2_i2", "f1_d5_i2", "f1_d2_i1", "f1_i2_d2", "f01_d2_i2", "f1_d2_i2 ", "f1_d2", "sphere"):
+        assert suite.identity_named(other) is None
+
+
+def test_values_are_those_of_logged_runs(tmp_path: Path) -> None:
+    """A newcomer that repeats a stored run of random search ties with it at every timepoint."""
+    ioh = pytest.importorskip("ioh")
+
+    def points(instance: str) -> np.ndarray:
+        return np.random.default_rng(len(instance)).uniform(-5, 5, (60, 5))
+
+    log = ioh.logger.Analyzer(root=str(tmp_path), folder_name="archive", algorithm_name="stored")
+    for function, instance in itertools.product((1, 8, 15, 21), (1, 3)):
+        problem = ioh.get_problem(function, instance, 5, ioh.ProblemClass.BBOB)
+        problem.attach_logger(log)
+        for x in points(f"f{function}-i{instance}-d5"):
+            problem(x)
+        problem.reset()
+        problem.detach_logger()
+    log.close()
+
+    def again(problem: BbobProblem, horizon: float, _: int) -> Trajectory:
+        values = [problem.evaluate(x) for x in points(problem.identity.name)[: int(horizon)]]
+        return Trajectory.from_evaluations(values, algorithm="?", instance="?", horizon=horizon)
+
+    options: dict[str, Any] = {"suite_options": {"functions": "1-24"}, "against": tmp_path / "archive"}
+    settings = RaceSettings(seed=1, draws=200, epsilon=0.01)
+    result = race({"again": again}, "bbob", [1, 10, 60], settings, workers=0, tolerance=1e-9, **options)
+    table = result.state.table
+    assert result.about["against"]["not_in_suite"] == 0
+    assert len(table) == 8
+    np.testing.assert_allclose(table.values[:, :, 1], table.values[:, :, 0], atol=1e-9)
+    assert (table.ranks == 1).all()
+
+
+def test_values_and_optima_are_those_of_coco(shared: Path) -> None:
+    """The files name f_opt and the best points, so that both can be computed again."""
+    pytest.importorskip("ioh")
+    compared = 0
+    for function, dimension in itertools.product((1, 8, 15, 21), (2, 5)):
+        folder = shared / "coco" / "exdata" / "random-search" / f"data_f{function}"
+        path = folder / f"bbobexp_f{function}_DIM{dimension}.dat"
+        runs = path.read_text().split("% f evaluations")[1:]
+        assert len(runs) == 4
+        for instance, text in enumerate(runs, start=1):
+            header, *rows = text.strip().splitlines()
+            reference = _reference("bbob", function, instance, dimension)
+            assert float(header.split("Fopt (")[1].split(")")[0]) == pytest.approx(reference.optimum.y, abs=1e-9)
+            problem = _problem("bbob", function, instance, dimension)
+            for row in rows:
+                numbers = [float(number) for number in row.split()]
+                # Points have five digits, so values differ by as much as a step of half a digit in each coordinate.
+                x, spread = np.array(numbers[5:]), 5e-5 * np.abs(numbers[5:])
+                sides = itertools.product((-1, 0, 1), repeat=dimension)
+                corners = [problem.evaluate(x + np.array(side) * spread) for side in sides]
+                slack = 2 * (max(corners) - min(corners))
+                assert problem.evaluate(x) == pytest.approx(numbers[2], abs=slack, rel=1e-6)
+                compared += 1
+    assert compared > 100

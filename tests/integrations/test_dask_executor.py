@@ -24,7 +24,7 @@ from command_line import Command
 from polarbear_plugins import RaceResult, RaceSettings, race, resume
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning, RunWarning
 from polarbear_plugins.execution.requests import UnfitWorkerError
-from polarbear_plugins.experiments.open_race import Progress
+from polarbear_plugins.experiments.watching import Progress
 from polarbear_plugins.integrations import dask_executor
 from polarbear_plugins.integrations.dask_executor import DaskExecutor
 from polarbear_plugins.integrations.dask_executor.executor import connect

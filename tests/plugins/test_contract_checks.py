@@ -336,6 +336,17 @@ class Drifts(Bowls):
         return Bowl(identity, next(calls))
 
 
+class FindsNothing(Bowls):
+    def identity_named(self, _: str, /) -> Identity | None:
+        return None
+
+
+class FindsEverything(Bowls):
+    def identity_named(self, name: str, /) -> Identity | None:
+        known = {identity.name: identity for identity in itertools.islice(self.identities(0), 10)}
+        return known.get(name, Identity(name))
+
+
 class BuildsText(Bowls):
     def build(self, identity: Identity) -> str:
         return identity.name
@@ -405,6 +416,8 @@ def test_a_suite_whose_evaluations_fail_passes() -> None:
         (SuitePlugin(Empty), "must draw at least one problem"),
         (SuitePlugin(Unstable), "the same seed must draw the same problems"),
         (SuitePlugin(SameNames), "problems must have different names"),
+        (SuitePlugin(FindsNothing), "identity_named must find the instances that the suite draws"),
+        (SuitePlugin(FindsEverything), "identity_named must return None for a name that is not its own"),
         (SuitePlugin(BuildsText), "must build a Problem with an identity, got 'bowl-0'"),
         (SuitePlugin(LosesIdentities), "the identity of a problem must be the one it was built from"),
         (SuitePlugin(Remembers), "a rebuilt problem must have equal values"),

@@ -1,0 +1,138 @@
+"""Stored rivals: runs of an archive as the start of a race in which only newcomers run.
+
+It is late entry: the rivals have been observed on every instance of the archive, and the newcomers catch up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.names import natural_key
+from polarbear_plugins.problems.protocols import Identity
+from polarbear_plugins.racing.settings import RaceSettings
+from polarbear_plugins.racing.state import RaceState, start_race
+from polarbear_plugins.rankings.groups import GroupsOfRuns
+from polarbear_plugins.rankings.stream import check_timepoints_covered, default_timepoints, first_value, rank_cells
+from polarbear_plugins.trajectories.runs import hold_last_value
+from polarbear_plugins.trajectories.timepoints import as_timepoints
+from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
+
+# Values of the runs of an algorithm on an instance at the timepoints, one array for each run.
+StoredValues: TypeAlias = Mapping[tuple[str, str], Sequence[FloatArray]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredRivals:
+    """What a race keeps of an archive.
+
+    Attributes
+    ----------
+    values
+        ``values[algorithm, instance]`` of each run at the timepoints.
+    instances
+        Identities of the instances in the order in which newcomers run on them.
+    about
+        Where they come from, and how the instances of the archive match those of the suite; JSON data.
+    """
+
+    values: StoredValues
+    instances: tuple[Identity, ...]
+    about: Mapping[str, Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the rivals."""
+        return tuple(sorted({algorithm for algorithm, _ in self.values}, key=natural_key))
+
+
+def held_runs(runs: Sequence[Trajectory]) -> Iterator[Trajectory]:
+    """Runs as they count past their end: with their last value, as long as any run on the instance was watched.
+
+    One that is known to have been stopped would have gone on, so it counts no further.
+    """
+    longest: dict[str, float] = {}
+    for run in runs:
+        longest[run.instance] = max(longest.get(run.instance, 0.0), run.horizon)
+    for run in runs:
+        if run.end == "stopped":
+            yield run
+        else:
+            yield from hold_last_value([run], longest[run.instance])
+
+
+def stored_values(runs: Sequence[Trajectory], timepoints: ArrayLike) -> StoredValues:
+    """Values of stored runs at the timepoints, those of one algorithm on one instance in the order of their seeds.
+
+    :raises InvalidInputError: two runs have the same seed, or there is no run at some timepoint.
+    """
+    grid = as_timepoints(timepoints)
+    found: dict[tuple[str, str], dict[int, FloatArray]] = {}
+    first, last = np.inf, -np.inf
+    for run in held_runs(runs):
+        seeds = found.setdefault((run.algorithm, run.instance), {})
+        if run.seed in seeds:
+            raise InvalidInputError(
+                f"Two stored runs of {run.algorithm!r} on instance {run.instance!r} have the seed {run.seed}. Give "
+                "repeated runs different seeds, or remove the duplicate."
+            )
+        seeds[run.seed] = sample_staircase(run, grid)
+        first, last = min(first, first_value(run)), max(last, run.horizon)
+    check_timepoints_covered(grid, first, last)
+    return {key: [seeds[seed] for seed in sorted(seeds)] for key, seeds in found.items()}
+
+
+def stored_timepoints(runs: Sequence[Trajectory], count: int = 50) -> FloatArray:
+    """Timepoints over the time in which every stored rival has values, up to its end."""
+    return default_timepoints(held_runs(runs), count)
+
+
+def start_against(
+    newcomers: Iterable[str],
+    timepoints: ArrayLike,
+    settings: RaceSettings,
+    rivals: StoredRivals,
+    tolerance: float = 0.0,
+) -> RaceState:
+    """State of a race of newcomers against stored rivals before its first run.
+
+    Repeated runs of a rival on an instance share the weight of the instance, as in :func:`polarbear_plugins.rank`; a
+    newcomer runs once on it, and that run meets each of them.
+    """
+    stored, new = rivals.names, tuple(newcomers)
+    both = sorted(set(stored) & set(new), key=natural_key)
+    if both:
+        raise InvalidInputError(
+            f"{', '.join(both)}: both the archive and the portfolio have this name. Give the newcomer another name, or "
+            "leave the stored one out."
+        )
+    state = start_race((*stored, *new), timepoints, settings, tolerance)
+    groups = {identity.name: identity.group for identity in rivals.instances}
+    named = any(group is not None for group in groups.values())
+    table = rank_cells(
+        state.algorithms,
+        state.timepoints,
+        rivals.values,
+        groups,
+        groups if named else None,
+        named and all(identity.fixed_group for identity in rivals.instances),
+        tolerance,
+    )
+    return replace(state, table=table, newcomers=new, stored=stored)
+
+
+def with_groups(identities: Iterable[Identity], runs: Iterable[Trajectory]) -> list[Identity]:
+    """Identities with the groups that stored runs name for them, where the suite names none."""
+    listed = list(identities)
+    if any(identity.group is not None for identity in listed):
+        return listed
+    groups = GroupsOfRuns()
+    for run in runs:
+        groups.add(run)
+    return [replace(identity, group=groups.of(identity.name), fixed_group=groups.fixed) for identity in listed]

@@ -17,7 +17,7 @@ from polarbear_plugins.names import natural_key
 from polarbear_plugins.plugins.manager import Plugins, installed_plugins
 from polarbear_plugins.problems.protocols import Identity, Suite
 from polarbear_plugins.racing.state import RaceState
-from polarbear_plugins.racing.stored import StoredRivals, stored_values, with_groups
+from polarbear_plugins.racing.stored import StoredRivals, sample_stored, with_groups
 from polarbear_plugins.seeds import derived_seed
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
@@ -52,7 +52,9 @@ class MatchedArchive:
         ]
         order = balanced_order(strata, derived_seed(seed, "instances"))
         instances = tuple(self.identities[place] for place in order)
-        return StoredRivals(stored_values(self.runs, timepoints), instances, self.about)
+        values, targets, ends = sample_stored(self.runs, timepoints)
+        about = {**self.about, "targets": dict(targets), "early_ends": [each.to_json() for each in ends]}
+        return StoredRivals(values, instances, about)
 
 
 def match_archive(

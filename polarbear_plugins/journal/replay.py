@@ -90,7 +90,7 @@ def replay(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, list[
         starters = [entry.algorithm for entry in entries if entry.after_round == 0]
         tolerance = as_number(about.get("tolerance", 0.0), "tolerance", at_least=0)
         state = start_race(starters, timepoints, settings, tolerance)
-    stored = StoredRivals(journal.stored(state.timepoints.size), tuple(identities), {})
+    stored = StoredRivals(journal.stored(state.timepoints.size), tuple(identities), about.get("against") or {})
     if stored.values:
         with journal.naming_damage("stored"):
             newcomers = [name for name in starters if name not in stored.names]

@@ -85,6 +85,7 @@ def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
             names.append(trajectory.instance)
             groups.append(trajectory.group)
             fixed_groups = fixed_groups and trajectory.fixed_group
+        values_at = sample_staircase(trajectory, table.timepoints)
         # Where stored rivals have repeated runs, the one of a newcomer meets each of them.
         for row in rows_of[trajectory.instance]:
             if row not in values:
@@ -92,7 +93,7 @@ def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
             column = values[row][:, columns[trajectory.algorithm]]
             if not np.isnan(column[0]):
                 raise InvalidInputError(f"{trajectory!r}: the algorithm already has a run on that instance.")
-            column[:] = sample_staircase(trajectory, table.timepoints)
+            column[:] = np.maximum(values_at, state.targets.get(trajectory.instance, -np.inf))
         cost += trajectory.horizon
     if any(row < known for row in values):
         # A newcomer joins existing rankings, which are computed again.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -144,6 +144,8 @@ class RaceState:
         Algorithms that entered late and have not caught up yet.
     stored
         Rivals whose runs come from an archive: they cost nothing and cannot run again.
+    targets
+        By instance, the value with which a stored run was done: a newcomer that is as good is equal to it.
     """
 
     settings: RaceSettings
@@ -154,6 +156,7 @@ class RaceState:
     cost: float = 0.0
     newcomers: tuple[str, ...] = ()
     stored: tuple[str, ...] = ()
+    targets: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def algorithms(self) -> tuple[str, ...]:

@@ -5,24 +5,25 @@ It is late entry: the rivals have been observed on every instance of the archive
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import natural_key
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import RaceState, start_race
+from polarbear_plugins.rankings.ends import EarlyEnds, EndsOfRuns, InstanceRuns, SampledRun
 from polarbear_plugins.rankings.groups import GroupsOfRuns
 from polarbear_plugins.rankings.stream import check_timepoints_covered, default_timepoints, first_value, rank_cells
-from polarbear_plugins.trajectories.runs import hold_last_value
 from polarbear_plugins.trajectories.timepoints import as_timepoints
-from polarbear_plugins.trajectories.trajectory import Trajectory, sample_staircase
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 # Values of the runs of an algorithm on an instance at the timepoints, one array for each run.
 StoredValues: TypeAlias = Mapping[tuple[str, str], Sequence[FloatArray]]
@@ -39,7 +40,8 @@ class StoredRivals:
     instances
         Identities of the instances in the order in which newcomers run on them.
     about
-        Where they come from, and how the instances of the archive match those of the suite; JSON data.
+        Where they come from, how the instances of the archive match those of the suite, how runs ended and which values
+        count as the best possible; JSON data.
     """
 
     values: StoredValues
@@ -52,45 +54,49 @@ class StoredRivals:
         return tuple(sorted({algorithm for algorithm, _ in self.values}, key=natural_key))
 
 
-def held_runs(runs: Sequence[Trajectory]) -> Iterator[Trajectory]:
-    """Runs as they count past their end: with their last value, as long as any run on the instance was watched.
+class StoredRuns(NamedTuple):
+    """Stored runs at the timepoints.
 
-    One that is known to have been stopped would have gone on, so it counts no further.
+    Attributes
+    ----------
+    targets
+        By instance, the worst value with which a stored run was done: whatever is as good is equal to it.
     """
-    longest: dict[str, float] = {}
-    for run in runs:
-        longest[run.instance] = max(longest.get(run.instance, 0.0), run.horizon)
-    for run in runs:
-        if run.end == "stopped":
-            yield run
-        else:
-            yield from hold_last_value([run], longest[run.instance])
+
+    values: StoredValues
+    targets: Mapping[str, float]
+    early_ends: tuple[EarlyEnds, ...]
 
 
-def stored_values(runs: Sequence[Trajectory], timepoints: ArrayLike) -> StoredValues:
-    """Values of stored runs at the timepoints, those of one algorithm on one instance in the order of their seeds.
+def sample_stored(runs: Sequence[Trajectory], timepoints: ArrayLike) -> StoredRuns:
+    """Stored runs at the timepoints, as :func:`polarbear_plugins.rank` would rank them.
 
     :raises InvalidInputError: two runs have the same seed, or there is no run at some timepoint.
     """
     grid = as_timepoints(timepoints)
-    found: dict[tuple[str, str], dict[int, FloatArray]] = {}
-    first, last = np.inf, -np.inf
-    for run in held_runs(runs):
-        seeds = found.setdefault((run.algorithm, run.instance), {})
+    by_instance: dict[str, InstanceRuns] = {}
+    for run in runs:
+        seeds = by_instance.setdefault(run.instance, {}).setdefault(run.algorithm, {})
         if run.seed in seeds:
             raise InvalidInputError(
                 f"Two stored runs of {run.algorithm!r} on instance {run.instance!r} have the seed {run.seed}. Give "
                 "repeated runs different seeds, or remove the duplicate."
             )
-        seeds[run.seed] = sample_staircase(run, grid)
-        first, last = min(first, first_value(run)), max(last, run.horizon)
-    check_timepoints_covered(grid, first, last)
-    return {key: [seeds[seed] for seed in sorted(seeds)] for key, seeds in found.items()}
+        seeds[run.seed] = SampledRun.of(run, grid)
+    check_timepoints_covered(grid, min(map(first_value, runs)), max(run.horizon for run in runs))
+    ends = EndsOfRuns("hold", grid)
+    settled = {instance: ends.settle(each) for instance, each in by_instance.items()}
+    values = {(name, instance): found for instance, each in settled.items() for name, found in each.items()}
+    targets: dict[str, float] = {}
+    for run in runs:
+        if run.end == "done":
+            targets[run.instance] = max(targets.get(run.instance, -np.inf), float(run.best[-1]))
+    return StoredRuns(values, targets, ends.found)
 
 
 def stored_timepoints(runs: Sequence[Trajectory], count: int = 50) -> FloatArray:
-    """Timepoints over the time in which every stored rival has values, up to its end."""
-    return default_timepoints(held_runs(runs), count)
+    """Timepoints over the time in which every stored rival has values, up to the longest budget."""
+    return default_timepoints(runs, count)
 
 
 def start_against(
@@ -124,7 +130,14 @@ def start_against(
         named and all(identity.fixed_group for identity in rivals.instances),
         tolerance,
     )
-    return replace(state, table=table, newcomers=new, stored=stored)
+    ends = [EarlyEnds.from_json(each) for each in rivals.about.get("early_ends", ())]
+    return replace(
+        state,
+        table=table.with_early_ends(ends),
+        newcomers=new,
+        stored=stored,
+        targets={name: as_number(target, "targets") for name, target in dict(rivals.about.get("targets", {})).items()},
+    )
 
 
 def with_groups(identities: Iterable[Identity], runs: Iterable[Trajectory]) -> list[Identity]:

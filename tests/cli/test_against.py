@@ -61,6 +61,8 @@ def test_the_portfolio_races_against_the_archive(archive: str) -> None:
         "not_in_suite": 6,
         "not_in_suite_examples": ["f1_d5_i7", "f2_d5_i7", "f3_d5_i7"],
         "not_in_archive": 18,
+        "targets": {},
+        "early_ends": [],
     }
     assert (found["timepoints"][0], found["timepoints"][-1]) == (1, 200)
     assert found["cost"] <= 200 * found["rounds"][-1]["instances"]

@@ -308,6 +308,8 @@ def test_instances_match_by_name_and_what_does_not_is_counted() -> None:
         "not_in_suite": 2,
         "not_in_suite_examples": ["elsewhere", "nowhere"],
         "not_in_archive": 57,
+        "targets": {},
+        "early_ends": [],
     }
 
 

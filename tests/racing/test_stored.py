@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,8 @@ from polarbear_plugins.racing.forecast import forecast
 from polarbear_plugins.racing.posteriors import infer
 from polarbear_plugins.racing.rules import decide, enter, observe, plan
 from polarbear_plugins.racing.state import Order, RaceState, check_about
-from polarbear_plugins.racing.stored import StoredRivals, held_runs, start_against, stored_timepoints, stored_values
+from polarbear_plugins.racing.stored import StoredRivals, sample_stored, start_against, stored_timepoints
+from polarbear_plugins.rankings.ends import EarlyEnds
 
 GRID = [1.0, 10.0, 100.0]
 SETTINGS = RaceSettings(seed=1, draws=200, batch_size=2, batch_min=2)
@@ -26,7 +28,7 @@ SETTINGS = RaceSettings(seed=1, draws=200, batch_size=2, batch_min=2)
 
 def start(runs: list[Trajectory], *newcomers: str, **more: Any) -> RaceState:
     names = dict.fromkeys(run.instance for run in runs)
-    rivals = StoredRivals(stored_values(runs, GRID), tuple(map(Identity, names)), {})
+    rivals = StoredRivals(sample_stored(runs, GRID).values, tuple(map(Identity, names)), {})
     return start_against(newcomers, GRID, replace(SETTINGS, **more), rivals)
 
 
@@ -151,11 +153,22 @@ def test_runs_hold_their_last_value_as_long_as_any_run_on_the_instance_was_watch
     short = run_of("a", "f0", [9.0, 5.0], horizon=10)
     stopped = replace_end(run_of("b", "f0", [9.0, 5.0], horizon=10), "stopped")
     long, other = run_of("c", "f0", [9.0, 5.0, 1.0]), run_of("a", "f1", [9.0], horizon=1)
-    assert [run.horizon for run in held_runs([short, stopped, long, other])] == [100, 10, 100, 1]
-    values = stored_values([short, stopped, long, other], GRID)
+    values, targets, ends = sample_stored([short, stopped, long, other], GRID)
+    assert (targets, ends) == ({}, (EarlyEnds("a", "hold", 1, 10.0, 10.0),))
     np.testing.assert_array_equal(values["a", "f0"], [[9.0, 5.0, 5.0]])
     np.testing.assert_array_equal(values["b", "f0"], [[9.0, 5.0, np.nan]])
     np.testing.assert_array_equal(values["a", "f1"], [[9.0, np.nan, np.nan]])
+
+
+def test_a_newcomer_that_reaches_the_target_of_a_stored_run_is_equal_to_it() -> None:
+    runs = [run_of("a", "f0", [9.0, 1.0], horizon=10, end="done"), run_of("b", "f0", [9.0, 5.0, 2.0])]
+    values, targets, ends = sample_stored(runs, GRID)
+    assert targets == {"f0": 1.0}
+    about = json.loads(json.dumps({"targets": targets, "early_ends": [each.to_json() for each in ends]}))
+    state = start_against(["new"], GRID, RaceSettings(seed=1), StoredRivals(values, (Identity("f0", {}),), about))
+    assert state.table.early_ends == (EarlyEnds("a", "done", 1, 10.0, 10.0),)
+    ran = observe(state, [run_of("new", "f0", [8.0, 3.0, 0.25])])
+    assert ran.table.ranks[0].tolist() == [[2, 2, 1], [1, 3, 2], [1, 3, 1]]
 
 
 def replace_end(run: Trajectory, end: Any) -> Trajectory:
@@ -171,20 +184,20 @@ def test_timepoints_go_over_the_time_in_which_all_rivals_count() -> None:
 
 def test_a_timepoint_outside_the_archive_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"1 of 2 lie outside every run \(200\)"):
-        stored_values(archive(), [10, 200])
+        sample_stored(archive(), [10, 200])
 
 
 def test_names_and_seeds_must_differ() -> None:
     with pytest.raises(InvalidInputError, match="b: both the archive and the portfolio have this name"):
         start(archive(), "b", "c")
     with pytest.raises(InvalidInputError, match="Two stored runs of 'a' on instance 'f0' have the seed 0"):
-        stored_values([*archive(1), *archive(1)], GRID)
+        sample_stored([*archive(1), *archive(1)], GRID)
 
 
 def test_groups_and_ties_reach_the_rankings() -> None:
     runs = archive(2)
     identities = tuple(Identity(f"f{number}", {}, f"g{number}", True) for number in range(2))
-    rivals = StoredRivals(stored_values(runs, GRID), identities, {})
+    rivals = StoredRivals(sample_stored(runs, GRID).values, identities, {})
     table = start_against(["new"], GRID, SETTINGS, rivals, tolerance=2.0).table
     assert table.groups == ("g0", "g1")
     assert table.fixed_groups

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from polarbear_plugins.adapters.ioh_logs.frames import is_frame, is_manager, read_frame, read_manager
+from polarbear_plugins.adapters.ioh_logs.index import is_index, is_old_index, is_rows
 from polarbear_plugins.adapters.ioh_logs.options import LogOptions
-from polarbear_plugins.adapters.ioh_logs.places import Folder, Place, ZipFile, is_index, is_old_index, is_rows
 from polarbear_plugins.adapters.ioh_logs.reading import LoggedRuns
 from polarbear_plugins.errors import SourceError
 from polarbear_plugins.plugins.hookspecs import hookimpl
+from polarbear_plugins.trajectories.logs.places import Folder, Place, ZipFile, is_tar
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 __all__ = ["polarbear_read_trajectories"]
@@ -31,6 +32,8 @@ def polarbear_read_trajectories(source: object, options: Mapping[str, object]) -
     if not found:
         return None
     if len(found) < len(places):
+        if any(place is None and _holds_old_format(Path(path)) for path, place in zip(paths, places, strict=True)):
+            return None  # each is read alone, by its own adapter
         raise SourceError(
             f"{paths[places.index(None)]} is not a folder or zip file of IOHprofiler data, and the others are. "
             "Leave it out."
@@ -53,6 +56,17 @@ def _find_place(path: Path) -> Place | None:
         place = Folder(path.parent, [path.name])
     else:
         return None
-    ours = any(is_index(name) or is_rows(name) or is_old_index(name) for name in place.names)
+    # Rows of older versions have the same names as those of newer ones, and another index.
+    old = any(map(is_old_index, place.names))
+    ours = any(is_index(name) or (is_rows(name) and not old) for name in place.names)
     # An empty place is accepted: the error about it says what was expected.
     return place if ours or not place.names else None
+
+
+def _holds_old_format(path: Path) -> bool:
+    """Whether COCO's data, or those of older versions of IOHprofiler, are at a path that is not ours."""
+    if path.is_dir():
+        return any(map(is_old_index, Folder.walk(path).names))
+    if path.suffix.lower() == ".zip":
+        return any(map(is_old_index, ZipFile.walk(path).names))
+    return is_old_index(path.name) or is_tar(path)

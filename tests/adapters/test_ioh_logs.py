@@ -251,9 +251,7 @@ def test_real_samples_of_several_objectives_are_read_by_the_first(shared: Path) 
 def test_data_of_coco_are_left_to_their_own_adapter(folder: Path, tmp_path: Path) -> None:
     coco = tmp_path / "coco"
     coco.mkdir()
-    (coco / "bbobexp_f1.info").write_text(
-        "funcId = 1, DIM = 2, Precision = 1.000e-08, algId = 'a'\n%\nx.dat, 1:1|1\n"
-    )
+    (coco / "bbobexp_f1.info").write_text("funcId = 1, DIM = 2, Precision = 1.000e-08, algId = 'a'\n%\nx.dat, 1:1|1\n")
     (coco / "IOHprofiler_f1_DIM2.dat").write_text("")
     packed = pack(coco, tmp_path / "coco.zip")
     tarred = tmp_path / "coco.tgz"

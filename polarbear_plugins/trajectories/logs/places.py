@@ -81,7 +81,14 @@ class Folder:
     @contextmanager
     def reading(self) -> Iterator[Opener]:
         """Context that opens files by their names."""
-        yield lambda name: (self.path / name).open("rb")
+        yield self._open
+
+    def _open(self, name: str) -> IO[bytes]:
+        path = self.path / name
+        # An index may name a pipe, a device or a folder.
+        if path.exists() and not path.is_file():
+            raise FileNotFoundError(f"{path} is not a file")
+        return path.open("rb")
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ class CocoRuns:
         fitting: list[Block | None] = []
         begin = 0
         for run in file.described:
-            place = next((k for k in range(begin, len(blocks)) if _fits(file, run, blocks[k], who)), None)
+            place = next((k for k in range(begin, len(blocks)) if _fits(file, run, blocks[k])), None)
             fitting.append(None if place is None else blocks[place])
             begin = begin if place is None else place + 1
         missing = [str(run.number) for run, block in zip(file.described, fitting, strict=True) if block is None]
@@ -148,12 +148,14 @@ class CocoRuns:
         return fitting
 
     def _join(self, file: DataFile, run: Run, blocks: Sequence[Block], who: str) -> Steps:
-        parsed = [parse_rows(block, who) for block in blocks]
+        parsed = [parse_rows(block, run.number) for block in blocks]
         if file.problem.precision is None:
             return join_ioh(run, parsed, file.maximize, who)
         for block in blocks:
             if not block.is_coco:
-                raise SourceError(f"{who}, line {block.line}: expected the columns of COCO, got those of IOHprofiler.")
+                raise SourceError(
+                    f"{block.file}, line {block.line}: expected the columns of COCO, got those of IOHprofiler."
+                )
         return join(file.problem, run, parsed[0], parsed[1] if len(parsed) > 1 else None, self._options.best, who)
 
 
@@ -162,9 +164,9 @@ def _describe(file: DataFile) -> str:
     return f"{PurePosixPath(file.index).name} describes {count} run{'s' * (count != 1)}"
 
 
-def _fits(file: DataFile, run: Run, block: Block, who: str) -> bool:
+def _fits(file: DataFile, run: Run, block: Block) -> bool:
     try:
-        rows: Rows = parse_rows(block, who)
+        rows: Rows = parse_rows(block, run.number)
     except SourceError:
         return False
     return fits(file.problem, run, rows)

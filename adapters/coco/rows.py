@@ -30,8 +30,9 @@ _NOT_FINITE = re.compile(rb"[+-]?(?:nan\(.*\)|1\.#(?:inf|ind|qnan|snan)\d*|none)
 
 @dataclass(slots=True)
 class Block:
-    """The lines of one run: the header on ``line``, the rows after it."""
+    """The lines of one run in a file: the header on ``line``, the rows after it."""
 
+    file: str
     line: int
     header: str
     rows: list[bytes] = field(default_factory=list)
@@ -77,7 +78,7 @@ def split_runs(data: bytes, who: str) -> list[Block]:
         if text.startswith("%") and "|" not in text:
             continue  # a comment
         _add_rows(blocks, lines[begin:place], begin, who)
-        blocks.append(Block(place + 1, text))
+        blocks.append(Block(who, place + 1, text))
         begin = place + 1
     _add_rows(blocks, lines[begin:], begin, who)
     _check_end(blocks, data)
@@ -107,14 +108,15 @@ def _check_end(blocks: Sequence[Block], data: bytes) -> None:
         blocks[-1].is_cut = len(last) == 2 and len(last[0]) > 1 and len(last[1][-1:][0]) < len(last[0][-1])
 
 
-def parse_rows(block: Block, who: str) -> Rows:
+def parse_rows(block: Block, run: int) -> Rows:
     """Evaluations and values of a run.
 
     Parameters
     ----------
-    who
-        Name of the file and the run, for messages.
+    run
+        Its number, for messages.
     """
+    who = f"{block.file}, run {run}"
     at, _ = _columns(block.header)
     if at is None:
         raise SourceError(f"{who}, line {block.line}: expected a column {_COCO_VALUE!r}, got {short(block.header)}.")

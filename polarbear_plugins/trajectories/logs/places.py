@@ -178,12 +178,15 @@ def is_tar(path: Path) -> bool:
 def _members_of_tar(path: Path) -> Iterator[tuple[tarfile.TarFile, Iterator[tuple[str, tarfile.TarInfo]]]]:
     """A tar file and its files, by name and in their order; links, devices and folders are left out."""
     packed = not path.name.lower().endswith(".tar")
-    with _tar_errors(path), open_gzip(path) if packed else path.open("rb") as file:
+    with (
+        _tar_errors(path),
+        open_gzip(path) if packed else path.open("rb") as file,
         # As a stream: it is refused as soon as it grows more than data does.
-        with tarfile.open(fileobj=file, mode="r|") as archive:
-            yield archive, ((member.name.removeprefix("./"), member) for member in archive if member.isreg())
+        tarfile.open(fileobj=file, mode="r|") as archive,
+    ):
+        yield archive, ((member.name.removeprefix("./"), member) for member in archive if member.isreg())
         # tarfile takes a damaged header for the end.  Behind the real one there is nothing but zeros.
-        for piece in iter(lambda: file.read(_PIECE), b""):
+        while piece := archive.fileobj.read(_PIECE):
             if piece.strip(b"\0"):
                 raise tarfile.ReadError("its end comes too early, so a file in it is damaged")
 

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from polarbear_plugins.adapters.coco.info import Problem, Run, parse_info
 from polarbear_plugins.adapters.coco.options import CocoOptions
-from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.errors import InvalidInputError, SourceError, short
 from polarbear_plugins.trajectories.logs.damage import Damage
 from polarbear_plugins.trajectories.logs.groups import Function, group_instances
 from polarbear_plugins.trajectories.logs.naming import Described, beside, folder_of, name_algorithms, path_key, title
@@ -185,8 +185,8 @@ class Catalog:
             suites = other.problem.suite, file.problem.suite
             if suites[0] != suites[1] and "suite" not in parts:
                 raise SourceError(
-                    f"Function {file.problem.function} is of the suite {suites[0]!r} in "
-                    f"{title(other.place, other.index)} and of {suites[1]!r} in {title(file.place, file.index)}. "
+                    f"Function {file.problem.function} is of the suite {short(suites[0])} in "
+                    f"{title(other.place, other.index)} and of {short(suites[1])} in {title(file.place, file.index)}. "
                     f"Distinguish them with instance=suite,{','.join(parts)}, or read one of them."
                 )
 

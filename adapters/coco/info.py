@@ -18,6 +18,7 @@ _MAXIMIZED = {"t": True, "true": True, "1": True, "f": False, "false": False, "0
 _SUITE_MAXIMIZES = {"pbo": True, "bbob": False}
 # Written only by versions of COCO in which the value in the .info file is what it is in the rows.
 _NEWER = frozenset({"suite", "coco_version", "logger", "data_format"})
+_LONGEST_PATH = 1000
 _RUN = re.compile(r"(\d{1,18})(?:\s*:\s*(\d{1,18})\s*\|\s*([^\s;]{1,40})(?:;\S*)?)?")
 
 
@@ -120,7 +121,7 @@ def parse_info(text: str, who: str) -> list[Entry]:
         for path, instance, evaluations, final in _parse_data(line, here):
             other, runs = entries.setdefault(path, (problem, []))
             if other != problem:
-                raise SourceError(f"{here}: {path} belongs to another function, dimension or algorithm above.")
+                raise SourceError(f"{here}: {short(path)} belongs to another function, dimension or algorithm above.")
             if instance is not None:
                 runs.append(Run(len(runs) + 1, instance, evaluations, final))
     _check_followed(begun, who)
@@ -160,14 +161,15 @@ def _attributes(line: str) -> Iterator[tuple[str, str]]:
 
 def _parse_problem(given: dict[str, str], here: str) -> Problem:
     suite = given.get("suite", "")
+    which = short(suite) if suite else "this"
     if "biobj" in suite or "indicator" in given:
         raise SourceError(
-            f"{here}: {suite or 'this'} is bi-objective: its values are hypervolumes relative to reference sets, and "
-            "are not read. Leave it out."
+            f"{here}: {which} is bi-objective: its values are hypervolumes relative to reference sets, and are not "
+            "read. Leave it out."
         )
     if "constrained" in suite:
         raise SourceError(
-            f"{here}: {suite} has constraints: its runs are counted in evaluations of two kinds, and are not read. "
+            f"{here}: {which} has constraints: its runs are counted in evaluations of two kinds, and are not read. "
             "Leave it out."
         )
     function, dimension = _whole(given, "funcId", here), _whole(given, "DIM", here, at_least=1)
@@ -237,6 +239,7 @@ def _parse_data(line: str, here: str) -> Iterator[tuple[str, int | None, int | N
 
 def _parse_path(text: str, here: str) -> str:
     path = PurePosixPath(text.replace("\\", "/"))  # as Windows writes it
-    if path.is_absolute() or ":" in text or ".." in path.parts:
+    is_name = len(text) <= _LONGEST_PATH and "\0" not in text
+    if not is_name or path.is_absolute() or ":" in text or ".." in path.parts:
         raise SourceError(f"{here}: expected the path of a .dat file below the .info file, got {short(text)}.")
     return path.as_posix()

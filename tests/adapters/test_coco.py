@@ -525,7 +525,7 @@ def test_data_of_iohprofiler_that_do_not_say_the_direction_need_an_option(tmp_pa
             "bi-objective",
         ),
         ("algorithm = 'x', indicator = 'hyp'\n%\nfunction = 1, dim = 2, a.dat, 1:5|1", "this is bi-objective"),
-        ("suite = 'bbob-constrained', funcId = 1, DIM = 2\n%\na.dat, 1:5|1", "bbob-constrained has constraints"),
+        ("suite = 'bbob-constrained', funcId = 1, DIM = 2\n%\na.dat, 1:5|1", "'bbob-constrained' has constraints"),
     ],
 )
 def test_other_suites_are_refused_with_the_reason(tmp_path: Path, text: str, message: str) -> None:
@@ -612,6 +612,8 @@ DAMAGE: list[tuple[Callable[[Path], Any], str, int]] = [
     (change(INFO, "data_f1", "../data_f1"), r"line 3: expected the path of a \.dat file below the \.info file", 0),
     (change(INFO, "data_f1", "/data_f1"), r"line 3: expected the path of a \.dat file below the \.info file", 0),
     (change(INFO, "data_f1", "C:\\data_f1"), r"line 3: expected the path of a \.dat file below the \.info file", 0),
+    (change(INFO, "f1_DIM2.dat", "f1_\0.dat"), r"line 3: expected the path of a \.dat file below", 0),
+    (change(INFO, "f1_DIM2.dat", "1" * 1001 + ".dat"), r"line 3: expected the path of a \.dat file below", 0),
     (change(INFO, "DIM = 2", "DIM = two"), r"f1\.info, line 1: expected a whole number as DIM, got 'two'", 0),
     (change(INFO, "DIM = 2", "DIM = 0"), r"f1\.info, line 1: expected a whole number as DIM, got '0'", 0),
     (change(INFO, "funcId = 1, ", ""), r"f1\.info, line 1: expected a whole number as funcId, got none", 0),
@@ -645,7 +647,7 @@ def test_a_dat_file_of_two_problems_is_refused(tmp_path: Path) -> None:
     write(tmp_path, RUNS)
     write(tmp_path, RUNS, dimension=3)
     edit(tmp_path / INFO, "DIM3.dat", "DIM2.dat")
-    with pytest.raises(SourceError, match=r"line 6: data_f1/.* belongs to another function, dimension or algorithm"):
+    with pytest.raises(SourceError, match=r"line 6: 'data_f1/.* belongs to another function, dimension or algorithm"):
         read(tmp_path)
 
 

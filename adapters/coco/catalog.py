@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+import warnings
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from polarbear_plugins.adapters.coco.info import Problem, Run, parse_info
 from polarbear_plugins.adapters.coco.options import CocoOptions
-from polarbear_plugins.errors import InvalidInputError, SourceError, short
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError, short
 from polarbear_plugins.trajectories.logs.damage import Damage
 from polarbear_plugins.trajectories.logs.groups import Function, group_instances
 from polarbear_plugins.trajectories.logs.naming import Described, beside, folder_of, name_algorithms, path_key, title
 from polarbear_plugins.trajectories.logs.options import instance_name
-from polarbear_plugins.trajectories.logs.places import Opener, Place
+from polarbear_plugins.trajectories.logs.places import Folder, Opener, Place
 
 
 def is_index(name: str) -> bool:
@@ -84,12 +86,29 @@ class Catalog:
             for file in self.files
         ]
         self._algorithms = name_algorithms(described, options.algorithm, several=len(places) > 1, stacklevel=4)
+        self._warn_of_joined_archives()
         runs = ((file.instance(run, options.instance), file.function) for file in self.files for run in file.runs)
         self.groups = group_instances(runs, options.group)
 
     def algorithm(self, file: DataFile) -> str:
         """Name of the algorithm of a file."""
         return self._algorithms[file.algorithm, folder_of(file.place, file.index)]
+
+    def _warn_of_joined_archives(self) -> None:
+        """Warn if archives are taken together because of their algorithm's name, which authors often leave as it is."""
+        archives: dict[str, set[str]] = defaultdict(set)
+        for file in self.files:
+            if not isinstance(file.place, Folder):
+                archives[self.algorithm(file)].add(file.place.title)
+        joined = [(name, sorted(titles)) for name, titles in archives.items() if len(titles) > 1]
+        if joined and self._options.algorithm == "auto":
+            name, titles = min(joined)
+            warnings.warn(
+                f"{short(name)} has runs on different problems in the archives {', '.join(titles[:5])}. They are "
+                "treated as one algorithm. If they are not, say algorithm=name+folder; algorithm=name confirms it.",
+                PolarBearWarning,
+                stacklevel=5,
+            )
 
     @staticmethod
     def _identify(file: DataFile, run: Run) -> tuple[str, int, int, int]:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import PurePosixPath
 
 from polarbear_plugins.errors import SourceError, short
-from polarbear_plugins.trajectories.logs.groups import bbob_function_name
+from polarbear_plugins.trajectories.logs.groups import function_name
 
 # The final target of COCO, above the optimum.
 _PRECISION = 1e-8
@@ -176,7 +176,7 @@ def _parse_problem(given: dict[str, str], here: str) -> Problem:
     is_coco = "Precision" in given or "coco_version" in given
     precision = _number(given.get("Precision", str(_PRECISION)), here) if is_coco else None
     suite = suite or (("bbob-noisy" if function > 100 else "bbob") if is_coco else "unknown_suite")
-    name = given.get("funcName", "") or bbob_function_name(suite, function)
+    name = given.get("funcName", "") or function_name(suite, function)
     return Problem(
         suite=suite,
         function=function,

@@ -334,6 +334,18 @@ def test_archives_with_the_same_name_on_the_same_problems_are_not_mixed(tmp_path
     assert sorted((run.instance, run.seed) for run in together) == [(f"f1_d2_i{i}", s) for i in (1, 2) for s in (0, 1)]
 
 
+def test_archives_with_the_same_name_on_different_problems_are_one_algorithm_with_a_warning(tmp_path: Path) -> None:
+    sources = [pack(write(tmp_path / f"x{n}", [run]), tmp_path / f"x{n}.tgz") for n, run in enumerate(RUNS)]
+    with pytest.warns(PolarBearWarning, match="'alg' has runs on different problems in the archives x0, x1"):
+        assert {run.algorithm for run in read(sources)} == {"alg"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert {run.algorithm for run in read(sources, algorithm="name")} == {"alg"}
+        assert len({run.algorithm for run in read(sources, algorithm="name+folder")}) == 2
+        write(tmp_path / "z", RUNS, algorithm="other")
+        assert len(read([sources[0], tmp_path / "z"])) == 3
+
+
 def test_a_folder_given_twice_is_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "one", RUNS)
     with pytest.raises(SourceError, match=r"bbobexp_f1\.info describes .*, as .* does\. Give each folder once"):
@@ -504,7 +516,7 @@ def test_data_of_iohprofiler_from_before_json_are_read(tmp_path: Path, header: s
     assert (first.algorithm, first.instance, first.dimension) == ("ea", "f1_d16_i1", 16)
     assert (first.times.tolist(), first.best.tolist(), first.horizon) == ([1, 3], [-5, -7], 9)
     assert (second.times.tolist(), second.best.tolist(), second.horizon) == ([1], [-4], 8)
-    assert {run.end for run in (first, second)} == {"unknown"}
+    assert {(run.end, run.group) for run in (first, second)} == {("unknown", "f1 OneMax")}
 
 
 def test_data_of_iohprofiler_that_do_not_say_the_direction_need_an_option(tmp_path: Path) -> None:
@@ -641,6 +653,22 @@ def test_damage_is_refused_with_its_place_and_can_be_skipped(
     whole = {run.instance: run for run in read(write(tmp_path / "whole", RUNS))}
     for run in runs:
         assert run.best[-1] == whole[run.instance].best[-1]  # and none is that of another run
+
+
+def test_rows_that_end_after_a_run_are_not_taken_for_it(tmp_path: Path) -> None:
+    folder = write(tmp_path, RUNS)
+    longer = f"{NEW_COLUMNS}\n{row(1, 5.0, NEW_COLUMNS)}\n{row(50, 0.25, NEW_COLUMNS)}\n"
+    (folder / DAT).write_text(longer + (folder / DAT).read_text())
+    with pytest.warns(PolarBearWarning, match="describes 2 runs, and this file holds 3"):
+        assert read(folder, skip_damaged=True) == read(write(tmp_path / "whole", RUNS))
+
+
+def test_rows_are_not_taken_for_two_runs(tmp_path: Path) -> None:
+    alike = [Written("1:5|1.0e+00", [(1, 3.0), (5, 1.0)], [(1, 3.0), (5, 1.0)])] * 3
+    folder = write(tmp_path, alike)
+    drop_last_run(DAT)(folder)
+    with pytest.warns(PolarBearWarning, match="no rows are certainly those of the run 3"):
+        assert len(read(folder, skip_damaged=True)) == 2
 
 
 def test_a_dat_file_of_two_problems_is_refused(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ _PBO = """
     NQueens ConcatenatedTrap NKLandscapes
 """
 _FUNCTIONS = frozenset(pair for names in (_BBOB, _PBO) for pair in enumerate(names.split(), start=1))
-# Suites of COCO whose functions are those that ioh has, so that data of both are in the same groups.
-_NAMED = frozenset({"bbob", "bbobboxed", "sboxcost"})
+# Functions by suite, for files that give only their numbers: data in older and newer formats are in the same groups.
+_NAMES = {**dict.fromkeys(("bbob", "bbobboxed", "sboxcost"), _BBOB.split()), "pbo": _PBO.split()}
 # Suites in which each instance is a function of its own, drawn at random, under one number and one name.
 _DRAWN = frozenset({"manyaffine", "mabbob", "gpbbob"})
 
@@ -99,14 +99,14 @@ def group_instances(instances: Iterable[tuple[str, Function]], by: Grouping | No
     return Groups(of, fixed)
 
 
-def bbob_function_name(suite: str, number: int) -> str:
-    """Name that ioh gives to a function of COCO; empty if it has none.
+def function_name(suite: str, number: int) -> str:
+    """Name that ioh gives to a function of a suite; empty if it has none.
 
-    >>> bbob_function_name("bbob", 8), bbob_function_name("bbob-largescale", 8)
-    ('Rosenbrock', '')
+    >>> function_name("bbob", 8), function_name("PBO", 2), function_name("bbob-largescale", 8)
+    ('Rosenbrock', 'LeadingOnes', '')
     """
-    names = _BBOB.split()
-    return names[number - 1] if _squeeze(suite) in _NAMED and 1 <= number <= len(names) else ""
+    names = _NAMES.get(_squeeze(suite), [])
+    return names[number - 1] if 1 <= number <= len(names) else ""
 
 
 def _squeeze(name: str) -> str:

@@ -76,7 +76,8 @@ def split_runs(data: bytes, who: str) -> list[Block]:
                 "Leave it out."
             )
         if text.startswith("%") and "|" not in text:
-            continue  # a comment
+            lines[place] = b""  # a comment
+            continue
         _add_rows(blocks, lines[begin:place], begin, who)
         blocks.append(Block(who, place + 1, text))
         begin = place + 1
@@ -91,7 +92,7 @@ def _add_rows(blocks: list[Block], lines: list[bytes], begin: int, who: str) -> 
         blocks[-1].rows = lines
         return
     for number, line in enumerate(lines, start=begin + 1):
-        if line.strip() and not line.startswith(b"%"):
+        if line.strip():
             raise SourceError(
                 f"{who}, line {number}: expected the names of columns, got {short(line.decode('latin-1').strip())}."
             )

@@ -237,7 +237,7 @@ def test_comments_and_names_in_other_encodings_and_with_quotes_are_read(tmp_path
     index = tmp_path / "bbobexp_f1.info"
     index.write_bytes(index.read_bytes().replace(b"a comment", b"by Po\xb9\xedk"))
     data = tmp_path / "data_f1" / "bbobexp_f1_DIM2.dat"
-    data.write_text("% instance = 1\n" + data.read_text())
+    data.write_text("% instance = 1\n" + data.read_text().replace(f"{NEW_COLUMNS}\n", f"{NEW_COLUMNS}\n% a note\n"))
     assert {run.algorithm for run in read(tmp_path)} == {"a's, b = 1"}
 
 

@@ -100,7 +100,8 @@ class CocoRuns:
         endings = (".dat", ".tdat") if is_coco else (".dat", ".tdat", ".idat", ".cdat")
         found = [self._align(file, file.rows[:-4] + ending, opener, damage) for ending in endings]
         if all(aligned is None for aligned in (found[:1] if is_coco else found)):
-            damage.add(f"{title(file.place, file.rows)}: there is no such file, and {_describe(file)}.")
+            if file.described:
+                damage.add(f"{title(file.place, file.rows)}: there is no such file, and {_describe(file)}.")
             return
         for run in file.runs:
             blocks = [aligned[run.number - 1] for aligned in found if aligned is not None]

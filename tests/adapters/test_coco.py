@@ -602,6 +602,7 @@ DAMAGE: list[tuple[Callable[[Path], Any], str, int]] = [
     (drop_last_run(TDAT), r"DIM2\.tdat: bbobexp_f1\.info describes 2 runs, and this file holds 1\.", 2),
     (one_more_run, r"DIM2\.dat: bbobexp_f1\.info describes 2 runs, and this file holds 3\.", 2),
     (change(INFO, ", 2:9|3.1e-09", ""), r"DIM2\.dat: bbobexp_f1\.info describes 1 run, and this file holds 2", 1),
+    (change(INFO, ", 1:20|2.5e-01, 2:9|3.1e-09", ""), r"DIM2\.dat: bbobexp_f1\.info describes 0 runs, .* holds 2", 0),
     (cut(DAT, 3), r"DIM2\.dat, run 2, line 6: the file was cut: it ends inside a number \('\+1\.0e\+'\)", 1),
     (cut(DAT, 10), r"DIM2\.dat, run 2, line 6: expected 7 numbers .*, got '9 0", 1),
     (drop_last_row(TDAT), r"DIM2\.dat, run 2: .*counts 9 evaluations, but the \.tdat file ends at 1", 1),
@@ -669,6 +670,13 @@ def test_rows_are_not_taken_for_two_runs(tmp_path: Path) -> None:
     drop_last_run(DAT)(folder)
     with pytest.warns(PolarBearWarning, match="no rows are certainly those of the run 3"):
         assert len(read(folder, skip_damaged=True)) == 2
+
+
+def test_an_entry_without_runs_and_without_rows_is_nothing_to_read(tmp_path: Path) -> None:
+    write(tmp_path, RUNS)
+    with (tmp_path / INFO).open("a") as index:
+        index.write(f"{NEW.format(function=1, dimension=3, algorithm='alg')}\n%\ndata_f1/bbobexp_f1_DIM3.dat")
+    assert len(read(tmp_path)) == 2
 
 
 def test_a_dat_file_of_two_problems_is_refused(tmp_path: Path) -> None:

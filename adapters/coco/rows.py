@@ -104,9 +104,9 @@ def _check_end(blocks: Sequence[Block], data: bytes) -> None:
     for block in blocks:
         block.width = len(first.split())
     if blocks and not data.endswith((b"\n", b"\r")):
-        last = [row.split() for row in blocks[-1].rows[-2:]]
-        # Numbers that follow each other are printed with as many digits.
-        blocks[-1].is_cut = len(last) == 2 and len(last[0]) > 1 and len(last[1][-1:][0]) < len(last[0][-1])
+        ends = [row.split()[-1] for row in blocks[-1].rows[-2:] if row.strip()]
+        # Numbers of a column are printed with as many digits.
+        blocks[-1].is_cut = len(ends) == 2 and len(ends[1]) < len(ends[0])
 
 
 def parse_rows(block: Block, run: int) -> Rows:

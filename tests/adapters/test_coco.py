@@ -257,6 +257,13 @@ def test_a_run_without_an_end_is_as_long_as_its_rows(tmp_path: Path) -> None:
     assert (run.instance, run.horizon, run.best[-1], run.end) == ("f1_d2_i5", 8, 2.0, "unknown")
 
 
+def test_a_file_may_end_with_blanks(tmp_path: Path) -> None:
+    expected = read(write(tmp_path, RUNS))
+    for path in (tmp_path / "data_f1").iterdir():
+        path.write_text(path.read_text() + "\n  ")
+    assert read(tmp_path) == expected
+
+
 def test_headers_without_rows_are_no_runs_if_none_are_described(tmp_path: Path) -> None:
     expected = read(write(tmp_path, RUNS))
     for path in (tmp_path / "data_f1").iterdir():

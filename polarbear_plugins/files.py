@@ -210,7 +210,12 @@ def unreadable(path: Path, kind: str, problem: Exception) -> SourceError:
 
 def open_unpacked(path: Path) -> IO[bytes]:
     """Open a file that may be gzip-compressed."""
-    return _Unpacked(path) if path.name.lower().endswith(".gz") else path.open("rb")  # type: ignore[return-value]
+    return open_gzip(path) if path.name.lower().endswith(".gz") else path.open("rb")
+
+
+def open_gzip(path: Path) -> IO[bytes]:
+    """Open a gzip-compressed file, which is refused as soon as it expands more than real data does."""
+    return _Unpacked(path)  # type: ignore[return-value]
 
 
 class _Unpacked(gzip.GzipFile):

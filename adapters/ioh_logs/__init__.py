@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from polarbear_plugins.adapters.ioh_logs.frames import is_frame, is_manager, read_frame, read_manager
+from polarbear_plugins.adapters.ioh_logs.index import is_index, is_old_index, is_rows
 from polarbear_plugins.adapters.ioh_logs.options import LogOptions
-from polarbear_plugins.adapters.ioh_logs.places import Folder, Place, ZipFile, is_index, is_old_index, is_rows
 from polarbear_plugins.adapters.ioh_logs.reading import LoggedRuns
 from polarbear_plugins.errors import SourceError
 from polarbear_plugins.plugins.hookspecs import hookimpl
+from polarbear_plugins.trajectories.logs.places import Folder, Place, ZipFile, is_tar
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 __all__ = ["polarbear_read_trajectories"]
@@ -30,8 +31,12 @@ def polarbear_read_trajectories(source: object, options: Mapping[str, object]) -
     if not any(places):
         return None
     if not all(places):
-        other = next(path for path, found in zip(paths, places, strict=True) if not found)
-        raise SourceError(f"{other} is not a folder or zip file of IOHprofiler data, and the others are. Leave it out.")
+        others = [Path(path) for path, found in zip(paths, places, strict=True) if not found]
+        if any(map(_holds_old_format, others)):
+            return None  # each is read alone, by its own adapter
+        raise SourceError(
+            f"{others[0]} is not a folder or zip file of IOHprofiler data, and the others are. Leave it out."
+        )
     return LoggedRuns([place for found in places for place in found], LogOptions.parse(options))
 
 
@@ -69,4 +74,15 @@ def _find_in_zip(path: Path) -> list[Place]:
 
 
 def _holds_logs(place: Place) -> bool:
-    return any(is_index(name) or is_rows(name) or is_old_index(name) for name in place.names)
+    # Rows of older versions have the same names as those of newer ones, and another index.
+    old = any(map(is_old_index, place.names))
+    return any(is_index(name) or (is_rows(name) and not old) for name in place.names)
+
+
+def _holds_old_format(path: Path) -> bool:
+    """Whether COCO's data, or those of older versions of IOHprofiler, are at a path that is not ours."""
+    if path.is_dir():
+        return any(map(is_old_index, Folder.walk(path).names))
+    if path.suffix.lower() == ".zip":
+        return any(map(is_old_index, ZipFile.walk(path).names))
+    return is_old_index(path.name) or is_tar(path)

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import re
-import warnings
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from polarbear_plugins.adapters.ioh_logs.groups import Function, Groups, group_instances
-from polarbear_plugins.adapters.ioh_logs.index import Experiment, Run, Scenario, parse_experiment
-from polarbear_plugins.adapters.ioh_logs.options import LogOptions, instance_name
-from polarbear_plugins.adapters.ioh_logs.places import Opener, Place, is_index, is_old_index, is_rows
-from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
-from polarbear_plugins.names import natural_key
-
-
-class Damage:
-    """Files and runs that cannot be read: the first is an error, or all are collected for a warning."""
-
-    def __init__(self, skip: bool, found: Sequence[str] = ()) -> None:
-        self.skip = skip
-        self.found = list(found)
-
-    def add(self, message: str) -> None:
-        """Raise the message as an error, or collect it if the user skips damage."""
-        if not self.skip:
-            raise SourceError(f"{message} Skip what is damaged with skip_damaged=true.")
-        self.found.append(message)
+from polarbear_plugins.adapters.ioh_logs.index import (
+    Experiment,
+    Run,
+    Scenario,
+    is_index,
+    is_old_index,
+    is_rows,
+    parse_experiment,
+)
+from polarbear_plugins.adapters.ioh_logs.options import LogOptions
+from polarbear_plugins.errors import SourceError
+from polarbear_plugins.trajectories.logs.damage import Damage
+from polarbear_plugins.trajectories.logs.groups import Function, Groups, group_instances
+from polarbear_plugins.trajectories.logs.naming import Described, beside, folder_of, name_algorithms, path_key, title
+from polarbear_plugins.trajectories.logs.options import instance_name
+from polarbear_plugins.trajectories.logs.places import Opener, Place, as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +38,7 @@ class LogFile:
     @property
     def rows(self) -> str:
         """Name of the .dat file."""
-        return _beside(self.index, self.scenario.path)
+        return beside(self.index, self.scenario.path)
 
     @property
     def runs(self) -> Iterator[Run]:
@@ -54,13 +48,17 @@ class LogFile:
     @property
     def folder(self) -> str:
         """Identity of the folder of the JSON file."""
-        return self.place.identity(PurePosixPath(self.index).parent.as_posix())
+        return folder_of(self.place, self.index)
 
     @property
     def function(self) -> Function:
         """The function of the runs."""
         experiment = self.experiment
         return Function(experiment.suite, experiment.function, experiment.function_name, self.scenario.dimension)
+
+    def problem(self, run: Run) -> tuple[str, str]:
+        """Suite and full name of the instance of a run."""
+        return self.experiment.suite, self.instance(run, ("function", "name", "dimension", "instance"))
 
     def instance(self, run: Run, parts: Sequence[str]) -> str:
         """Name of the instance of a run."""
@@ -96,7 +94,7 @@ class Catalog:
         self._described: dict[str, str] = {}
         self._problems: set[tuple[int, int]] = set()
         self.files: list[LogFile] = []
-        for place in sorted(places, key=lambda place: _path_key(place.identity(""))):
+        for place in sorted(places, key=lambda place: path_key(place.identity(""))):
             self._read(place)
             self._report_undescribed(place)
         if not self.files and not damage.found:
@@ -106,7 +104,11 @@ class Catalog:
         self.noted = options.instance is None and all(run.notes is not None for run in every)
         self._check_functions()
         self._check_directions()
-        self._algorithms = self._name_algorithms(several=len(places) > 1)
+        described = [
+            Described(file.experiment.algorithm, file.place, file.index, list(map(file.problem, file.runs)))
+            for file in self.files
+        ]
+        self._algorithms = name_algorithms(described, options.algorithm, several=len(places) > 1, stacklevel=4)
         functions = ((file, file.function) for file in self.files)
         runs = ((self.instance(file, run), function) for file, function in functions for run in file.runs)
         # Without a group in the notes, instances are grouped as those of other data.
@@ -132,7 +134,7 @@ class Catalog:
 
     def _read(self, place: Place) -> None:
         with place.reading() as opener:
-            for name in sorted(filter(is_index, place.names), key=_path_key):
+            for name in sorted(filter(is_index, place.names), key=path_key):
                 who = title(place, name)
                 try:
                     experiment = parse_experiment(_read_text(opener, name, who), who, self._options.maximize)
@@ -140,7 +142,7 @@ class Catalog:
                     self._damage.add(str(problem))
                     continue
                 for scenario in experiment.scenarios:
-                    identity = place.identity(_beside(name, scenario.path))
+                    identity = place.identity(beside(name, scenario.path))
                     if identity in self._described:
                         raise SourceError(
                             f"{who} describes {scenario.path}, as {self._described[identity]} does. Give each folder "
@@ -160,11 +162,11 @@ class Catalog:
 
     def _report_undescribed(self, place: Place) -> None:
         """Report runs that no JSON file describes, as far as they may be wanted."""
-        for name in sorted(place.names, key=_path_key):
+        for name in sorted(place.names, key=path_key):
             if is_old_index(name):
                 self._damage.add(
-                    f"{title(place, name)} is in the old .info format of IOHprofiler and COCO, which is not read. "
-                    "Only the format with JSON files, that of newer versions, is."
+                    f"{title(place, name)} is in the .info format of COCO and of older IOHprofiler versions, beside "
+                    "JSON files of newer ones. Give the folders of the two separately."
                 )
             elif is_rows(name) and place.identity(name) not in self._described:
                 match = re.search(r"_f(\d+)_DIM(\d+)", PurePosixPath(name).name, re.IGNORECASE)
@@ -233,72 +235,10 @@ class Catalog:
                         "is right, or distinguish the functions with instance=."
                     )
 
-    def _name_algorithms(self, several: bool) -> dict[tuple[str, str], str]:
-        """Names of the algorithms of each folder."""
-        naming = self._options.algorithm
-        folders = self._name_folders(several)
-        held: dict[str, set[str]] = defaultdict(set)
-        where: dict[str, dict[tuple[str, str], str]] = defaultdict(dict)
-        overlaps: dict[str, tuple[str, str]] = {}
-        for file in self.files:
-            name, folder = file.experiment.algorithm, folders[file.folder]
-            held[file.folder].add(name)
-            for run in file.runs:
-                other = where[name].setdefault(
-                    (file.experiment.suite, file.instance(run, ("function", "name", "dimension", "instance"))), folder
-                )
-                if other != folder:
-                    overlaps.setdefault(name, (other, folder))
-        if naming == "auto" and overlaps:
-            name, (one, other) = min(overlaps.items())
-            warnings.warn(
-                f"{name!r} has runs on the same problems in the folders {one!r} and {other!r}. They are treated as "
-                "different algorithms and named after their folders. If they are repeated runs of one algorithm, say "
-                "algorithm=name; if not, algorithm=name+folder.",
-                PolarBearWarning,
-                stacklevel=5,
-            )
-        labels = {}
-        for folder, names in held.items():
-            if naming == "folder" and len(names) > 1:
-                raise InvalidInputError(
-                    f"algorithm=folder: {folders[folder]!r} holds runs of {', '.join(sorted(names))}. "
-                    "Say algorithm=name+folder."
-                )
-            for name in names:
-                both = naming == "name+folder" or (naming == "auto" and name in overlaps)
-                alone = folders[folder] if naming == "folder" else name
-                labels[name, folder] = f"{name} ({folders[folder]})" if both else alone
-        return labels
-
-    def _name_folders(self, several: bool) -> dict[str, str]:
-        """Short name of each folder: its path below what the user gave, or the full path if that is ambiguous."""
-        names: dict[str, str] = {}
-        for file in self.files:
-            inside = PurePosixPath(file.index).parent.as_posix()
-            below = file.place.title if inside == "." else inside
-            names[file.folder] = f"{file.place.title}/{inside}" if several and inside != "." else below
-        short = list(names.values())
-        return {folder: name if short.count(name) == 1 else folder for folder, name in names.items()}
-
-
-def title(place: Place, name: str) -> str:
-    """Name of a file, for messages."""
-    return f"{place.title}/{name}"
-
-
-def _path_key(path: str) -> list[tuple[tuple[int, int, str], ...]]:
-    return [natural_key(part) for part in path.split("/") if part]
-
-
-def _beside(name: str, path: str) -> str:
-    """Path relative to the folder of a file."""
-    return (PurePosixPath(name).parent / path).as_posix()
-
 
 def _read_text(opener: Opener, name: str, who: str) -> str:
     try:
-        with opener(name) as file:
+        with as_text(opener(name)) as file:
             return file.read()
     except OSError as problem:
         raise SourceError(f"{who} cannot be read: {problem.strerror or problem}.") from None

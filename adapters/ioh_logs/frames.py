@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polarbear_plugins.adapters.ioh_logs.groups import Function, group_instances
 from polarbear_plugins.adapters.ioh_logs.objectives import check_one_objective
-from polarbear_plugins.adapters.ioh_logs.options import LogOptions, instance_name
-from polarbear_plugins.adapters.ioh_logs.places import Folder
+from polarbear_plugins.adapters.ioh_logs.options import LogOptions
 from polarbear_plugins.adapters.ioh_logs.reading import LoggedRuns
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.trajectories.columns import LongFormOptions
+from polarbear_plugins.trajectories.logs.groups import Function, group_instances
+from polarbear_plugins.trajectories.logs.options import instance_name
+from polarbear_plugins.trajectories.logs.places import Folder
 from polarbear_plugins.trajectories.long_form import read_long_form
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
@@ -44,7 +45,7 @@ def read_manager(source: object, options: LogOptions) -> LoggedRuns:
         if data is None:
             raise SourceError("The DataManager holds a file that it could not read itself. Give the folder instead.")
         if getattr(data, "source", "ioh") != "ioh":
-            raise SourceError(f"{data.file} is in the .info format of COCO, which is not read.")
+            raise SourceError(f"{data.file} is in the .info format of COCO. Give its folder instead.")
         path = Path(data.file)
         indices[path] = None
         for scenario in data.scenarios:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -18,6 +19,21 @@ _SPELLINGS = {
     **dict.fromkeys(("true", "t", "yes", "1", "max", *_MAXIMIZATION), True),
     **dict.fromkeys(("false", "f", "no", "0", "min", "minimization", "minimisation", "minimize", "minimise"), False),
 }
+
+
+def is_index(name: str) -> bool:
+    """Whether a file describes runs."""
+    return re.fullmatch(r"IOHprofiler_.*\.json", PurePosixPath(name).name, re.IGNORECASE) is not None
+
+
+def is_rows(name: str) -> bool:
+    """Whether a file holds the rows of runs."""
+    return re.fullmatch(r"IOHprofiler_.*\.dat", PurePosixPath(name).name, re.IGNORECASE) is not None
+
+
+def is_old_index(name: str) -> bool:
+    """Whether a file describes runs in the format before JSON, which is also that of COCO."""
+    return name.lower().endswith(".info")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from polarbear_plugins.adapters.ioh_logs.groups import Grouping
 from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.options import Reader, flag, one_of, read_options
+from polarbear_plugins.trajectories.logs.groups import Grouping
+from polarbear_plugins.trajectories.logs.naming import Naming
+from polarbear_plugins.trajectories.logs.options import DEFAULT_PARTS, EVERYTHING, READERS, Chosen
 
-Naming: TypeAlias = Literal["auto", "name", "folder", "name+folder"]
 Best: TypeAlias = Literal["json", "rows"]
-
-# The parts of an instance, and how each is written in its name.
-INSTANCE_PARTS = {
-    "suite": "{suite}",
-    "function": "f{function}",
-    "name": "{name}",
-    "dimension": "d{dimension}",
-    "instance": "i{instance}",
-}
-_DEFAULT_PARTS = ("function", "dimension", "instance")
-_LONGEST = 39  # characters of a number or range
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """Numbers, ranges of numbers and names to keep; without any, everything is kept."""
-
-    ranges: tuple[tuple[int, int], ...] = ()
-    names: frozenset[str] = frozenset()
-    text: str = ""
-
-    def keeps(self, number: int, name: str | None = None) -> bool:
-        """Whether a number, or the name of what has that number, was chosen."""
-        if not self.text:
-            return True
-        return name in self.names or any(low <= number <= high for low, high in self.ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +45,9 @@ class LogOptions:
 
     instance: tuple[str, ...] | None = None
     group: Grouping | None = None
-    functions: Chosen = Chosen()
-    dimensions: Chosen = Chosen()
-    instances: Chosen = Chosen()
+    functions: Chosen = EVERYTHING
+    dimensions: Chosen = EVERYTHING
+    instances: Chosen = EVERYTHING
     algorithm: Naming = "auto"
     time: str = "evaluations"
     value: str | None = None
@@ -95,7 +68,7 @@ class LogOptions:
     @property
     def parts(self) -> tuple[str, ...]:
         """Parts of an instance, of which its name is made."""
-        return _DEFAULT_PARTS if self.instance is None else self.instance
+        return DEFAULT_PARTS if self.instance is None else self.instance
 
     @property
     def uses_best(self) -> bool:
@@ -107,51 +80,6 @@ class LogOptions:
         return self.functions.keeps(function, name) and self.dimensions.keeps(dimension)
 
 
-def _read_instance_parts(parts: object, what: str) -> tuple[str, ...]:
-    listed = [part.strip() for part in parts.split(",")] if isinstance(parts, str) else parts
-    if not isinstance(listed, Iterable):
-        raise InvalidInputError(f"{what}: expected some of {', '.join(INSTANCE_PARTS)}, got {short(parts)}.")
-    given = tuple(listed)
-    wrong = [part for part in given if not isinstance(part, str) or part not in INSTANCE_PARTS]
-    if wrong or not given or len(set(given)) < len(given):
-        got = short(wrong[0] if wrong else parts)
-        raise InvalidInputError(f"{what}: expected some of {', '.join(INSTANCE_PARTS)}, each once, got {got}.")
-    return given
-
-
-def instance_name(parts: Iterable[str], *, suite: str, function: int, name: str, dimension: int, instance: int) -> str:
-    """Name of an instance, made of some parts.
-
-    >>> instance_name(("function", "dimension"), suite="BBOB", function=1, name="Sphere", dimension=5, instance=2)
-    'f1_d5'
-    """
-    return "_".join(
-        INSTANCE_PARTS[part].format(suite=suite, function=function, name=name, dimension=dimension, instance=instance)
-        for part in parts
-    )
-
-
-def _read_chosen(value: object, what: str, *, names: bool = False) -> Chosen:
-    if isinstance(value, str):
-        texts = [part.strip() for part in value.split(",")] if value.strip() else []
-    elif isinstance(value, Iterable):
-        texts = [str(part) for part in value]
-        if not texts:
-            raise InvalidInputError(f"{what}: the list is empty, so nothing would be kept. Leave it out to keep all.")
-    else:
-        texts = [str(value)]
-    ranges, named = [], set()
-    for text in texts:
-        match = re.fullmatch(r"(\d+)(?:\s*-\s*(\d+))?", text)
-        if match and len(text) <= _LONGEST and (match[2] is None or int(match[1]) <= int(match[2])):
-            ranges.append((int(match[1]), int(match[2] or match[1])))
-        elif names and text and not match:
-            named.add(text)
-        else:
-            raise InvalidInputError(f"{what}: expected numbers and ranges such as 1,3-5, got {short(text)}.")
-    return Chosen(tuple(ranges), frozenset(named), ",".join(texts))
-
-
 def _read_column(value: object, what: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InvalidInputError(f"{what}: expected the name of a column, got {short(value)}.")
@@ -159,15 +87,9 @@ def _read_column(value: object, what: str) -> str:
 
 
 _READERS: dict[str, Reader] = {
-    "instance": _read_instance_parts,
-    "group": one_of(get_args(Grouping)),
-    "functions": functools.partial(_read_chosen, names=True),
-    "dimensions": _read_chosen,
-    "instances": _read_chosen,
-    "algorithm": one_of(get_args(Naming)),
+    **READERS,
     "time": _read_column,
     "value": _read_column,
     "maximize": flag,
     "best": one_of(get_args(Best)),
-    "skip_damaged": flag,
 }

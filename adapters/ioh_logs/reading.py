@@ -9,14 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import PurePosixPath
 
-from polarbear_plugins.adapters.ioh_logs.catalog import Catalog, Damage, LogFile, title
+from polarbear_plugins.adapters.ioh_logs.catalog import Catalog, LogFile
 from polarbear_plugins.adapters.ioh_logs.fixed_evaluations import FixedEvaluations
 from polarbear_plugins.adapters.ioh_logs.index import Run
 from polarbear_plugins.adapters.ioh_logs.objectives import check_one_objective
 from polarbear_plugins.adapters.ioh_logs.options import LogOptions
-from polarbear_plugins.adapters.ioh_logs.places import Opener, Place
 from polarbear_plugins.adapters.ioh_logs.rows import Block, has_values, parse_rows, split_runs
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
+from polarbear_plugins.trajectories.logs.damage import Damage
+from polarbear_plugins.trajectories.logs.naming import title
+from polarbear_plugins.trajectories.logs.places import Opener, Place, as_text
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 
@@ -87,7 +89,7 @@ class LoggedRuns:
                     rounded_runs += 1
                     rounded[instance].add(algorithm)
                 yield trajectory
-        _warn_of_damage(damage)
+        damage.warn(stacklevel=2)
         _warn_of_ties(rounded, rounded_runs, seeds.runs)
         fixed.warn()
 
@@ -109,7 +111,7 @@ class LoggedRuns:
         run = next(described, None)
         problem = f"{index} describes {total} runs, and the file ends before"
         try:
-            with opener(file.rows) as lines:
+            with as_text(opener(file.rows)) as lines:
                 for block in split_runs(lines, who):
                     # A run without any value is in the rows, but not in the JSON that ioh writes.
                     empty = run is None or (run.best is not None and not has_values(block, self._options))
@@ -151,12 +153,6 @@ class _Seeds:
         taken.add(seed)
         self.runs[algorithm, instance] += 1
         return seed
-
-
-def _warn_of_damage(damage: Damage) -> None:
-    if damage.found:
-        lines = "\n".join(damage.found)
-        warnings.warn(f"Skipped what is damaged ({len(damage.found)}):\n{lines}", PolarBearWarning, stacklevel=3)
 
 
 def _warn_of_ties(rounded: Mapping[str, set[str]], runs: int, seeds: Mapping[tuple[str, str], int]) -> None:

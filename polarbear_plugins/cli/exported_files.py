@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from polarbear_plugins.adapters.ioh_logs.places import is_index, is_rows
+from polarbear_plugins.adapters.ioh_logs.index import is_index, is_rows
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.extras import require

@@ -13,10 +13,10 @@ import pytest
 
 from polarbear_plugins import Trajectory, load_plugins, rank, read_trajectories
 from polarbear_plugins.adapters.ioh_logger import RunRecorder
-from polarbear_plugins.adapters.ioh_logs.groups import _FUNCTIONS, Function
 from polarbear_plugins.adapters.yahpo.suites import identity_of
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.integrations.ioh_writer import IOHWriter, Scenario
+from polarbear_plugins.trajectories.logs.groups import _FUNCTIONS, Function
 
 # IOHprofiler data
 

@@ -372,9 +372,18 @@ def test_the_values_of_a_race_at_its_timepoints_raise_no_alarm(tmp_path: Path) -
         assert len(read(tmp_path / "data")) == 6
 
 
-def test_real_data_of_coco_are_refused_with_a_sentence(shared: Path) -> None:
-    with pytest.raises(SourceError, match=r"f1_i1\.info is in the old \.info format .* is not read"):
-        read(shared / "ioh" / "tests" / "test_coco_data")
+def test_data_of_coco_are_left_to_their_own_adapter(folder: Path, tmp_path: Path) -> None:
+    coco = tmp_path / "coco"
+    coco.mkdir()
+    (coco / "bbobexp_f1.info").write_text("funcId = 1, DIM = 2, Precision = 1.000e-08, algId = 'a'\n%\nx.dat, 1:1|1\n")
+    (coco / "IOHprofiler_f1_DIM2.dat").write_text("")
+    packed = pack(coco, tmp_path / "coco.zip")
+    tarred = tmp_path / "coco.tgz"
+    tarred.write_bytes(b"")
+    for source in (coco, packed, coco / "bbobexp_f1.info", tarred):
+        assert ioh_logs.polarbear_read_trajectories(source, {}) is None
+        # Together with our own, each is left to be read alone.
+        assert ioh_logs.polarbear_read_trajectories([folder, source], {}) is None
 
 
 # Digits
@@ -743,7 +752,7 @@ DAMAGE = [
     (one_more_run, r"f1_DIM2\.dat, line 8: a run that is not among the 2 in IOHprofiler_f1_Sphere\.json\.", 2),
     (run_without_value, r"f1_DIM2\.dat, line 1: a run that is not among the 2 in .*, since it has no value", 2),
     (undescribed, r"f1_DIM7\.dat: no JSON file describes its runs", 2),
-    (old_format, r"IOHprofiler_f1\.info is in the old \.info format", 2),
+    (old_format, r"IOHprofiler_f1\.info is in the \.info format of COCO .* separately\.", 2),
     (lambda folder: (folder / INDEX).write_text("{"), r"Sphere\.json, line 1: expected JSON", 0),
     (lambda folder: (folder / INDEX).write_text("[" * 10**5), r"Sphere\.json: expected the JSON of IOHprofiler", 0),
     (lambda folder: (folder / INDEX).write_bytes(b"\xff\xfe{}"), r"Sphere\.json: expected the JSON .* not text", 0),

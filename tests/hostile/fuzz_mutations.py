@@ -14,6 +14,7 @@ import re
 import sqlite3
 import stat
 import struct
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -249,6 +250,43 @@ def _zipped(members: list[tuple[str, bytes]], symlink: int | None = None, method
     return target.getvalue()
 
 
+def tar_mutation(data: bytes, rng: random.Random, other: bytes) -> bytes:
+    """Damage members of a compressed tar file: their content, names, types and headers."""
+    try:
+        inside = bytearray(gzip.decompress(data))
+        with tarfile.open(fileobj=io.BytesIO(inside)) as archive:
+            members = [(member, archive.extractfile(member).read()) for member in archive if member.isreg()]  # type: ignore[union-attr]
+    except (OSError, EOFError, zlib.error, tarfile.TarError, ValueError):
+        return bytes_mutation(data, rng, other)
+    kind = rng.randrange(8)
+    if not members or kind == 0:  # a byte of a header, mostly
+        place = rng.choice(members)[0].offset + rng.randrange(512) if members else 0
+        if place < len(inside):
+            inside[place] = rng.randrange(256)
+        return gzip.compress(bytes(inside), 1, mtime=0)
+    at = rng.randrange(len(members))
+    member, content = members[at]
+    if kind <= 3:
+        content = mutation_of(member.name)(content, rng, content)
+    elif kind == 4:
+        member.name = rng.choice(("../" + member.name, "/etc/" + member.name, "\x1b[31m", "a" * 5000, "", "x/../y"))
+    elif kind == 5:
+        member.type, member.linkname = rng.choice((tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE)), "/etc/passwd"
+        content = b""
+    elif kind == 6:
+        members.insert(at, (member, content))
+    elif rng.random() < 0.02:
+        content = b"0" * 50_000_000
+    member.size = len(content)
+    members[at] = member, content
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w") as archive:
+        for each, packed in members:
+            each.size = len(packed)
+            archive.addfile(each, io.BytesIO(packed))
+    return gzip.compress(target.getvalue(), 1, mtime=0)
+
+
 def npy_mutation(data: bytes, rng: random.Random, other: bytes) -> bytes:
     """Damage an array: its header, its numbers, or the JSON text that it is."""
     start = data.find(b"}")
@@ -383,16 +421,19 @@ _STRUCTURED: dict[str, Mutation] = {
     ".csv": text_mutation,
     ".tsv": text_mutation,
     ".dat": text_mutation,
+    ".tdat": text_mutation,
+    ".info": text_mutation,
     ".log": text_mutation,
     ".txt": text_mutation,
     ".gz": gzip_mutation,
+    ".tgz": tar_mutation,
     ".zip": zip_mutation,
     ".npz": zip_mutation,
     ".npy": npy_mutation,
     ".db": sqlite_mutation,
 }
 #: How often the bytes are damaged instead, of files whose structure a damaged byte mostly destroys.
-_BYTES = {".gz": 0.3, ".zip": 0.3, ".npz": 0.3, ".db": 0.4}
+_BYTES = {".gz": 0.3, ".tgz": 0.3, ".zip": 0.3, ".npz": 0.3, ".db": 0.4}
 
 
 def mutation_of(name: str) -> Mutation:

@@ -14,6 +14,7 @@ import json
 import random
 import runpy
 import shutil
+import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -219,6 +220,68 @@ def _make_ioh_zip(folder: Path) -> None:
 
 def _read_ioh_zip(folder: Path) -> object:
     return _ranked(_plugin("polarbear_plugins.adapters.ioh_logs").read_trajectories(folder / "logs.zip"))
+
+
+# --- COCO
+
+
+_COCO_COLUMNS = {
+    "new": "% f evaluations | g evaluations | best noise-free fitness - Fopt (7.9e+01) + sum g_i+ | measured | x1",
+    "old": "% function evaluation | noise-free fitness - Fopt (7.9e+1) | best noise-free fitness - Fopt | measured | x",
+    "ioh": '"function evaluation" "current f(x)" "best-so-far f(x)" "current af(x)+b" "best af(x)+b"',
+}
+_COCO_HEADERS = {
+    "new": "suite = 'bbob', funcId = {f}, DIM = 2, Precision = 1.000e-08, algId = '{a}', coco_version = '2.8.2'",
+    "old": "funcId = {f}, DIM = 2, Precision = 1.000e-008, algId = '{a}'",
+    "ioh": 'suite = "PBO", funcId = {f}, funcName = "OneMax", DIM = 2, maximization = "F", algId = "{a}"',
+}
+
+
+def _make_coco(folder: Path) -> None:
+    curves: dict[tuple[str, str], list[Trajectory]] = {}
+    for run in _runs():
+        curves.setdefault((run.algorithm, run.instance), []).append(run)
+    for kind, columns in _COCO_COLUMNS.items():
+        for (algorithm, instance), runs in curves.items():
+            target = folder / kind / algorithm
+            name = f"data_{instance}/exp_{instance}_DIM2"
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            rows = [
+                [columns, *(f"{t:.0f} 0 {b:+.9e} +8.0e+01 -2.9e+00" for t, b in zip(run.times, run.best, strict=True))]
+                for run in runs
+            ]
+            last = [f"{run.horizon:.0f} 0 {run.best[-1]:+.9e} +8.0e+01 -2.9e+00" for run in runs]
+            (target / f"{name}.dat").write_text("\n".join(line for block in rows for line in block) + "\n")
+            fixed = (line for block, end in zip(rows, last, strict=True) for line in (*block[:2], end))
+            (target / f"{name}.tdat").write_text("\n".join(fixed) + "\n")
+            header = _COCO_HEADERS[kind].format(f=instance[1:], a=algorithm)
+            path = name.replace("/", "\\" if kind == "old" else "/")
+            entries = [f"{run.seed + 1}:{run.horizon:.0f}|{run.best[-1]:.1e}" for run in runs]
+            (target / f"exp_{instance}.info").write_text(", ".join([f"{header}\n% x\n{path}.dat", *entries]) + "\n")
+    real = SHARED / "coco" / "exdata" / "random-search"
+    if real.is_dir():
+        shutil.copytree(real / "data_f1", folder / "real" / "data_f1")
+        shutil.copyfile(real / "bbobexp_f1.info", folder / "real" / "bbobexp_f1.info")
+
+
+def _read_coco(folder: Path) -> object:
+    return _ranked(_plugin("polarbear_plugins.adapters.coco").read_trajectories(folder))
+
+
+def _make_coco_tar(folder: Path) -> None:
+    _make_coco(folder)
+    for seed in list(folder.iterdir()):
+        with tarfile.open(folder / "logs.tar", "w") as archive:
+            archive.add(seed, "logs")
+        packed = gzip.compress((folder / "logs.tar").read_bytes(), mtime=0)
+        (folder / "logs.tar").unlink()
+        shutil.rmtree(seed)
+        seed.mkdir()
+        (seed / "logs.tgz").write_bytes(packed)
+
+
+def _read_coco_tar(folder: Path) -> object:
+    return _ranked(_plugin("polarbear_plugins.adapters.coco").read_trajectories(folder / "logs.tgz"))
 
 
 # --- Bayesmark
@@ -631,6 +694,8 @@ READERS: dict[str, Reader] = {
     "parquet": Reader(_make_parquet, _read_table, ("pyarrow",), {".parquet": _parquet_mutation}),
     "ioh": Reader(_make_ioh, _read_ioh),
     "ioh-zip": Reader(_make_ioh_zip, _read_ioh_zip),
+    "coco": Reader(_make_coco, _read_coco),
+    "coco-tar": Reader(_make_coco_tar, _read_coco_tar),
     "bayesmark": Reader(_make_bayesmark, _read_bayesmark),
     "yahpo": Reader(_make_yahpo, _read_yahpo, ("onnx",)),
     "onnx": Reader(_make_onnx, _read_onnx, ("onnx", "onnxruntime"), {".onnx": _onnx_mutation}),

@@ -18,6 +18,8 @@ INPUTS = {
     "parquet": 30,
     "ioh": 80,
     "ioh-zip": 80,
+    "coco": 80,
+    "coco-tar": 80,
     "bayesmark": 40,
     "yahpo": 100,
     "onnx": 80,

@@ -1,4 +1,4 @@
-"""Places of IOHprofiler data: folders and zip files, read without unpacking."""
+"""Places of logs: folders, zip files and tar files, read without unpacking to disk."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import os
 import re
 import shutil
+import tarfile
 import tempfile
 import zipfile
 import zlib
@@ -16,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Protocol, TypeAlias
 
 from polarbear_plugins.errors import SourceError, reason, short
-from polarbear_plugins.files import check_growth
+from polarbear_plugins.files import check_growth, open_gzip
 
 try:
     from lzma import LZMAError
@@ -25,9 +26,10 @@ except ImportError:  # a Python that was built without it cannot open members pa
 
 
 _IN_MEMORY = 1 << 26  # bytes of a zip file in a zip file; larger ones are copied to the disk
+_PIECE = 1 << 20
 
-#: Opens a file of a place, by its name, as text.
-Opener: TypeAlias = Callable[[str], IO[str]]
+#: Opens a file of a place, by its name.
+Opener: TypeAlias = Callable[[str], IO[bytes]]
 
 
 class Place(Protocol):
@@ -48,19 +50,9 @@ class Place(Protocol):
         """Context that opens files by their names."""
 
 
-def is_index(name: str) -> bool:
-    """Whether a file describes runs."""
-    return re.fullmatch(r"IOHprofiler_.*\.json", PurePosixPath(name).name, re.IGNORECASE) is not None
-
-
-def is_rows(name: str) -> bool:
-    """Whether a file holds the rows of runs."""
-    return re.fullmatch(r"IOHprofiler_.*\.dat", PurePosixPath(name).name, re.IGNORECASE) is not None
-
-
-def is_old_index(name: str) -> bool:
-    """Whether a file describes runs in the format before JSON, which is also that of COCO."""
-    return name.lower().endswith(".info")
+def as_text(file: IO[bytes]) -> IO[str]:
+    """Text of a file that was opened."""
+    return io.TextIOWrapper(file, encoding="utf-8-sig")
 
 
 @dataclass(frozen=True)
@@ -92,7 +84,14 @@ class Folder:
     @contextmanager
     def reading(self) -> Iterator[Opener]:
         """Context that opens files by their names."""
-        yield lambda name: (self.path / name).open(encoding="utf-8-sig")
+        yield self._open
+
+    def _open(self, name: str) -> IO[bytes]:
+        path = self.path / name
+        # An index may name a pipe, a device or a folder.
+        if path.exists() and not path.is_file():
+            raise FileNotFoundError(f"{path} is not a file")
+        return path.open("rb")
 
 
 @dataclass(frozen=True)
@@ -115,13 +114,7 @@ class ZipFile:
         place = cls(path, (), inside)
         with _zip_errors(place.who), place._archive() as archive:
             names = [name for name in archive.namelist() if not name.endswith("/")]  # the others are folders
-        seen: set[str] = set()
-        for name in names:
-            if name in seen:
-                raise SourceError(f"{place.who} holds {short(name)} twice. Create the zip file again.")
-            seen.add(name)
-        kept = (name for name in names if not name.startswith("__MACOSX/"))
-        return cls(path, [name for name in kept if not PurePosixPath(name).name.startswith("._")], inside)
+        return cls(path, _check_members(names, place.who, "zip"), inside)
 
     @property
     def packed(self) -> list[str]:
@@ -165,12 +158,84 @@ class ZipFile:
                 with zipfile.ZipFile(copy) as inner:
                     yield inner
 
-    def _open(self, archive: zipfile.ZipFile, name: str) -> IO[str]:
+    def _open(self, archive: zipfile.ZipFile, name: str) -> IO[bytes]:
         with _zip_errors(self.who):
             member = archive.getinfo(name)
             # A member never unpacks to more than it declares.
             check_growth(member.compress_size, member.file_size, f"{self.who}/{name}")
-            return io.TextIOWrapper(_Member(archive.open(member), self.who), encoding="utf-8-sig")
+            return _Member(archive.open(member), self.who)
+
+
+@dataclass(frozen=True)
+class TarFile:
+    """A tar file, gzip-compressed or not.  Nothing is unpacked to disk, and links in it are not followed.
+
+    A compressed tar file can only be read from its start, so its files are taken into memory in one pass.
+    """
+
+    path: Path
+    names: Sequence[str] = field(repr=False)
+
+    @classmethod
+    def walk(cls, path: Path, wanted: Callable[[str], bool]) -> TarFile:
+        """List the files in a tar file that are wanted; the others are never taken into memory."""
+        with _members_of_tar(path) as (_, members):
+            names = [name for name, _ in members if wanted(name)]
+        return cls(path, _check_members(names, path.name, "tar"))
+
+    @property
+    def title(self) -> str:
+        """Name of the file, without its endings."""
+        return re.sub(r"(\.tar)?(\.gz)?(\.tgz)?$", "", self.path.name, flags=re.IGNORECASE)
+
+    def identity(self, name: str) -> str:
+        """Full path of the tar file, and the name of the file in it."""
+        return f"{self.path.resolve()}/{name}"
+
+    @contextmanager
+    def reading(self) -> Iterator[Opener]:
+        """Context that opens files by their names."""
+        files: dict[str, bytes] = {}
+        listed = set(self.names)
+        with _members_of_tar(self.path) as (archive, members):
+            for name, member in members:
+                content = archive.extractfile(member) if name in listed else None
+                if content is not None:
+                    files[name] = content.read()
+        yield lambda name: io.BytesIO(files[name])
+
+
+def is_tar(path: Path) -> bool:
+    """Whether a file is a tar file that can be read, by its name."""
+    return path.name.lower().endswith((".tgz", ".tar.gz", ".tar"))
+
+
+@contextmanager
+def _members_of_tar(path: Path) -> Iterator[tuple[tarfile.TarFile, Iterator[tuple[str, tarfile.TarInfo]]]]:
+    """A tar file and its files, by name and in their order; links, devices and folders are left out."""
+    packed = not path.name.lower().endswith(".tar")
+    with (
+        _tar_errors(path),
+        open_gzip(path) if packed else path.open("rb") as file,
+        # As a stream: it is refused as soon as it grows more than data does.
+        tarfile.open(fileobj=file, mode="r|") as archive,
+    ):
+        yield archive, ((member.name.removeprefix("./"), member) for member in archive if member.isreg())
+        # tarfile takes a damaged header for the end.  Behind the real one there is nothing but zeros.
+        while piece := archive.fileobj.read(_PIECE):
+            if piece.strip(b"\0"):
+                raise tarfile.ReadError("its end comes too early, so a file in it is damaged")
+
+
+def _check_members(names: Sequence[str], who: str, kind: str) -> list[str]:
+    """Files of an archive, each once, without those that macOS adds."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise SourceError(f"{who} holds {short(name)} twice. Create the {kind} file again.")
+        seen.add(name)
+    kept = (name for name in names if not name.startswith("__MACOSX/"))
+    return [name for name in kept if not PurePosixPath(name).name.startswith("._")]
 
 
 class _Member(io.BufferedReader):
@@ -200,3 +265,17 @@ def _zip_errors(who: str) -> Iterator[None]:
         raise SourceError(f"{who} cannot be read as a zip file: {reason(problem)}") from None
     except MemoryError:
         raise SourceError(f"{who} cannot be read as a zip file: it asks for more memory than there is.") from None
+
+
+@contextmanager
+def _tar_errors(path: Path) -> Iterator[None]:
+    """Turn the errors of damaged tar files into one that names the file."""
+    try:
+        yield
+    except SourceError:
+        raise
+    # A damaged header fails in many ways, also with errors of Python itself.
+    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, ArithmeticError, LookupError) as problem:
+        raise SourceError(f"{path.name} cannot be read as a tar file: {reason(problem)}") from None
+    except MemoryError:
+        raise SourceError(f"{path.name} cannot be read as a tar file: it asks for more memory than there is.") from None

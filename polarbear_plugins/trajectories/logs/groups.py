@@ -1,4 +1,4 @@
-"""Groups of the instances of IOHprofiler data: by function or by dimension."""
+"""Groups of the instances in logs: by function or by dimension."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polarbear_plugins.errors import InvalidInputError
 Grouping: TypeAlias = Literal["function", "dimension", "none"]
 
 # Suites whose functions are all there are.
-_FIXED = frozenset({"bbob", "sbox", "pbo"})
+_FIXED = frozenset({"bbob", "bbobnoisy", "bboblargescale", "bbobmixint", "bbobboxed", "sboxcost", "sbox", "pbo"})
 # What ioh calls the suite of a problem that was made without one, or by its suites of all problems of a kind.  Then the
 # number and the name of the function tell whether it is one of these.
 _UNKNOWN = frozenset({"unknownsuite", "real", "integer"})
@@ -28,6 +28,8 @@ _PBO = """
     NQueens ConcatenatedTrap NKLandscapes
 """
 _FUNCTIONS = frozenset(pair for names in (_BBOB, _PBO) for pair in enumerate(names.split(), start=1))
+# Functions by suite, for files that give only their numbers: data in older and newer formats are in the same groups.
+_NAMES = {**dict.fromkeys(("bbob", "bbobboxed", "sboxcost"), _BBOB.split()), "pbo": _PBO.split()}
 # Suites in which each instance is a function of its own, drawn at random, under one number and one name.
 _DRAWN = frozenset({"manyaffine", "mabbob", "gpbbob"})
 
@@ -95,6 +97,16 @@ def group_instances(instances: Iterable[tuple[str, Function]], by: Grouping | No
                 f"instance=, such as instance=function,dimension,instance, or say group=none."
             )
     return Groups(of, fixed)
+
+
+def function_name(suite: str, number: int) -> str:
+    """Name that ioh gives to a function of a suite; empty if it has none.
+
+    >>> function_name("bbob", 8), function_name("PBO", 2), function_name("bbob-largescale", 8)
+    ('Rosenbrock', 'LeadingOnes', '')
+    """
+    names = _NAMES.get(_squeeze(suite), [])
+    return names[number - 1] if 1 <= number <= len(names) else ""
 
 
 def _squeeze(name: str) -> str:

@@ -35,6 +35,7 @@ def write_request(request: Request) -> dict[str, Any]:
         "instance": request.identity.name,
         "parameters": dict(request.identity.parameters),
         "horizon": request.horizon,
+        "unit": request.unit,
         "seed": request.seed,
         "timepoints": request.timepoints.tolist(),
     }
@@ -106,6 +107,7 @@ def _read_request(data: dict[str, Any], given: Given) -> Request:
         suite=suite if data["suite"] is None else Registered(**data["suite"]),
         identity=Identity(data["instance"], data["parameters"]),
         horizon=data["horizon"],
+        unit=data["unit"],
         seed=data["seed"],
         timepoints=np.array(data["timepoints"]),
     )

@@ -178,9 +178,10 @@ def parse_budget(text: str) -> tuple[float, bool]:
     """
     number = text.strip().removesuffix("d")
     try:
-        return as_number(float(number), "--budget", above=0), number != text.strip()
+        last = float(number)
     except ValueError:
         raise InvalidInputError(f"--budget: expected a number such as 10000 or 2000d, got {text!r}.") from None
+    return as_number(last, "--budget", above=0), number != text.strip()
 
 
 def parse_numbers(text: str, option: str) -> list[float]:

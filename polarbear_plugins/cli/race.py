@@ -16,19 +16,27 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.cli.completion import complete_files, complete_registered
 from polarbear_plugins.cli.exported_files import write_ioh_runs
-from polarbear_plugins.cli.options import parse_key_values, parse_timepoints, settings_from, settings_options
+from polarbear_plugins.cli.options import (
+    parse_budget,
+    parse_key_values,
+    parse_timepoints,
+    settings_from,
+    settings_options,
+)
 from polarbear_plugins.cli.output import console, json_option, print_json, redirect_stdout_to_stderr, show_result
 from polarbear_plugins.cli.progress import ProgressView, spinner
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.execution.interruptions import ignore_sigint
-from polarbear_plugins.experiments.archives import MatchedArchive, match_archive
+from polarbear_plugins.experiments.archives import match_archive
 from polarbear_plugins.experiments.races import race as run_race
 from polarbear_plugins.experiments.races import resume as resume_race
 from polarbear_plugins.plugins.manager import installed_plugins
 from polarbear_plugins.problems.protocols import Suite
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.stored import stored_timepoints
+from polarbear_plugins.trajectories.runs import per_dimension
 from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 
 def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None]:
@@ -109,8 +117,9 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
 )
 @click.option(
     "--budget",
-    type=float,
-    help="Last timepoint, up to which runs go.  [default: the suite's, if any; the end of the archive]",
+    metavar="B or Bd",
+    help="Last timepoint, up to which runs go; 2000d is 2000 times the dimension.  [default: the suite's, if any; the "
+    "end of the archive]",
 )
 @click.option(
     "--timepoints",
@@ -143,7 +152,7 @@ def race(
     suite: str,
     against: Sequence[str],
     against_options: Sequence[str],
-    budget: float | None,
+    budget: str | None,
     timepoints: str,
     first: float | None,
     spacing: str,
@@ -168,20 +177,24 @@ def race(
         options["dimension"] = str(dimension)
     if data is not None:
         options["data"] = str(data.resolve())  # so that the race can be resumed from another folder
-    chosen, archive = settings_from(**settings), None
+    last, in_dimensions = (None, False) if budget is None else parse_budget(budget)
+    if in_dimensions and last is not None and dimension is not None:
+        last, in_dimensions = last * dimension, False
+    chosen, archive = settings_from(**settings, per_dimension=in_dimensions), None
     if against:
         how = parse_key_values(against_options, "--against-option")
         with spinner("reading the archive"):
             archive = match_archive(list(against), _quiet_suite(suite, options), chosen.seed or 0, options=how)
-        budget, first = _within(archive, timepoints, budget, first)
+        runs = tuple(per_dimension(archive.runs)) if in_dimensions else archive.runs
+        last, first = _within(runs, timepoints, last, first)
     elif against_options:
         raise InvalidInputError("--against-option is for an archive: give it with --against.")
-    elif budget is None and isinstance(parse_timepoints(timepoints), int):
-        budget = getattr(_quiet_suite(suite, options), "budget", None)
+    elif last is None and isinstance(parse_timepoints(timepoints), int):
+        last = getattr(_quiet_suite(suite, options), "budget", None)
     return run_race(
         portfolio,
         suite,
-        _grid(timepoints, budget, first, spacing),
+        _grid(timepoints, last, first, spacing),
         chosen,
         journal=journal,
         against=archive,
@@ -225,12 +238,12 @@ def _quiet_suite(name: str, options: dict[str, str]) -> Suite:
 
 
 def _within(
-    archive: MatchedArchive, timepoints: str, budget: float | None, first: float | None
+    stored: Sequence[Trajectory], timepoints: str, budget: float | None, first: float | None
 ) -> tuple[float | None, float | None]:
     """Last and first timepoint, inside the time of the archive; as they are if all timepoints are given."""
     if not isinstance(parse_timepoints(timepoints), int):
         return budget, first
-    span = stored_timepoints(archive.runs, 2)
+    span = stored_timepoints(stored, 2)
     begin, end = float(span[0]), float(span[-1])
     last = end if budget is None else min(as_number(budget, "--budget", above=0), end)
     if first is None:

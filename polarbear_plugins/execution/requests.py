@@ -39,7 +39,10 @@ class Registered:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """One run, with everything a worker needs for it.  Requests are compared and hashed by identity."""
+    """One run, with everything a worker needs for it.  Requests are compared and hashed by identity.
+
+    Horizon and timepoints are in units of the race, each of which is ``unit`` on the time axis of the run.
+    """
 
     algorithm: Algorithm | Registered
     algorithm_name: str
@@ -49,6 +52,7 @@ class Request:
     horizon: float
     seed: int
     timepoints: FloatArray
+    unit: float = 1.0
 
 
 class UnfitWorkerError(PolarBearError):
@@ -126,6 +130,7 @@ def make_request(
     horizon: float,
     seed: int,
     timepoints: FloatArray,
+    unit: float = 1.0,
 ) -> Request:
     """Request for a run, with no more than it needs: only one problem of a list."""
     given = isinstance(suite.suite, GivenSuite)
@@ -139,6 +144,7 @@ def make_request(
         seed=seed,
         # A view, not a copy: a round may have thousands of runs.
         timepoints=timepoints[: np.searchsorted(timepoints, horizon, side="right")],
+        unit=unit,
     )
 
 
@@ -150,7 +156,7 @@ def perform(request: Request) -> tuple[Trajectory, float]:
     algorithm = _algorithm(request)
     problem = request.problem if request.problem is not None else _suite(request).build(request.identity)
     began = time.perf_counter()
-    trajectory = algorithm.run(problem, request.horizon, request.seed)
+    trajectory = algorithm.run(problem, request.horizon * request.unit, request.seed)
     seconds = time.perf_counter() - began
     return sample_at_timepoints(trajectory, request), seconds
 
@@ -173,17 +179,17 @@ def sample_at_timepoints(trajectory: object, request: Request) -> Trajectory:
         raise InvalidInputError(
             f"{who} returned a trajectory of {trajectory.algorithm!r} on {trajectory.instance!r}; labels must agree."
         )
+    grid, times = request.timepoints, request.timepoints * request.unit
     done = trajectory.end == "done"
-    if trajectory.horizon < request.timepoints[-1] and not done:
+    if trajectory.horizon < times[-1] and not done:
         raise InvalidInputError(
-            f"{who} was asked to run until {request.horizon:g}, and returned a trajectory with horizon "
+            f"{who} was asked to run until {request.horizon * request.unit:g}, and returned a trajectory with horizon "
             f"{trajectory.horizon:g}. A run that stops early and would never improve again returns horizon=horizon; "
             'one that has reached its target returns end="done".'
         )
-    grid = request.timepoints
-    values = sample_staircase(trajectory, grid)
+    values = sample_staircase(trajectory, times)
     if done:  # nothing is better than the target, and all that reached it are equal
-        values[grid >= trajectory.times[-1]] = -np.inf
+        values[times >= trajectory.times[-1]] = -np.inf
     steps = np.concatenate(([values[0] < np.inf], values[1:] < values[:-1]))
     # A plain Trajectory, even if the algorithm returned a subclass.
     return Trajectory(

@@ -15,7 +15,7 @@ from polarbear_plugins.execution.dispatcher import Dispatcher, Outcome
 from polarbear_plugins.execution.interruptions import ignore_sigint
 from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource, check_sendable, make_request
 from polarbear_plugins.experiments.archives import restore_rivals
-from polarbear_plugins.experiments.stored_sources import choose_source, registered_names, restore_portfolio
+from polarbear_plugins.experiments.stored_sources import choose_source, registered_names, restore_portfolio, unit_of
 from polarbear_plugins.experiments.watching import Progress, Watcher, notify_plugins
 from polarbear_plugins.journal.journal import Journal, JournalRun
 from polarbear_plugins.journal.replay import observed_failures, recorded_versions, reopen_journal, replay
@@ -226,6 +226,7 @@ class Race:
                 order.until,
                 derived_seed(self._seed, "run", order.algorithm, identities[order.instance].name),
                 timepoints,
+                unit_of(identities[order.instance], self.state.settings),
             )
             for order in planned.orders
             if not self._is_finished(order.algorithm, identities[order.instance].name, order.until)

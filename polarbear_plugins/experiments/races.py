@@ -26,6 +26,7 @@ from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import start_race
 from polarbear_plugins.racing.stored import StoredRivals, start_against, stored_timepoints
+from polarbear_plugins.trajectories.runs import per_dimension
 
 
 def race(
@@ -114,6 +115,8 @@ def race(
             if isinstance(against, MatchedArchive)
             else match_archive(against, sources[1].suite, seed, options=against_options, plugins=plugins)
         )
+        if settings.per_dimension:
+            matched = replace(matched, runs=tuple(per_dimension(matched.runs)))
         timepoints = stored_timepoints(matched.runs) if timepoints is None else timepoints
         rivals = matched.rivals(timepoints, seed)
         state = start_against(sources[0].algorithms, timepoints, settings, rivals, tolerance)

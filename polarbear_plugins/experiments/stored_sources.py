@@ -10,6 +10,20 @@ from typing import Any
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.execution.requests import PortfolioSource, Registered, SuiteSource
 from polarbear_plugins.plugins.manager import Plugins
+from polarbear_plugins.problems.protocols import Identity
+from polarbear_plugins.racing.settings import RaceSettings
+
+
+def unit_of(identity: Identity, settings: RaceSettings) -> float:
+    """How much time a unit of the timepoints is on an instance."""
+    if not settings.per_dimension:
+        return 1.0
+    if identity.dimension is None:
+        raise InvalidInputError(
+            f"The instance {identity.name!r} does not say its dimension, so timepoints cannot be multiples of it. Give "
+            "its identity a parameter dimension, or race without per_dimension."
+        )
+    return float(identity.dimension)
 
 
 def registered_names(portfolio: PortfolioSource, suite: SuiteSource) -> dict[str, Any]:

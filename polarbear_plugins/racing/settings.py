@@ -37,6 +37,7 @@ _CONSTRAINTS: dict[str, Check] = {
     "max_rounds": optional(partial(as_whole_number, at_least=1)),
     "max_cost": optional(partial(as_number, above=0)),
     "seed": optional(partial(as_whole_number, at_least=0)),
+    "per_dimension": lambda value, what: as_choice(value, (False, True), what),
 }
 
 
@@ -72,6 +73,8 @@ class RaceSettings:
         Largest number of rounds, and largest cost in units of the time axis, summed over all runs.
     seed
         Seed of all random numbers.  Without one the race draws a seed and keeps it in its result.
+    per_dimension
+        Timepoints are multiples of the dimension of an instance, for suites of several dimensions.
 
     Examples
     --------
@@ -98,6 +101,7 @@ class RaceSettings:
     max_rounds: int | None = None
     max_cost: float | None = None
     seed: int | None = None
+    per_dimension: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self, _CONSTRAINTS)

@@ -29,8 +29,10 @@ def how_to_repeat(result: RaceResult) -> tuple[str, str]:
     as_command = not settings.engine_options and settings.dependence == "auto" and not callable(settings.engine)
     as_command &= isinstance(settings.prior, str)
     against = about.get("against") if result.state.stored else None
+    grid = _grid_options(result.timepoints, "d" if settings.per_dimension else "")
+    as_command &= not settings.per_dimension or "--budget" in grid  # only a budget can say that it is in multiples of d
     if as_command and portfolio and suite and (against is None or against.get("sources")):
-        words = ["race", portfolio["name"], suite["name"], *_grid_options(result.timepoints)]
+        words = ["race", portfolio["name"], suite["name"], *grid]
         for flag, source in (("-P", portfolio), ("-S", suite)):
             words += [word for option in _option_texts(json.loads(source["options"])) for word in (flag, option)]
         words += ["--tolerance", _number(result.state.table.tolerance)] if result.state.table.tolerance else []
@@ -112,16 +114,23 @@ def _options(settings: RaceSettings, names: tuple[str, ...]) -> list[str]:
     return words + [word for option in _option_texts(settings.prior_options) for word in ("--prior-option", option)]
 
 
-def _grid_options(grid: FloatArray) -> list[str]:
-    """Options of ``polarbear race`` that give these timepoints."""
+def _grid_options(grid: FloatArray, unit: str) -> list[str]:
+    """Options of ``polarbear race`` that give these timepoints; ``unit`` follows the budget."""
     if grid.size > 2 and grid[0] > 0:
         whole = bool((grid == np.rint(grid)).all())
         for name, make in (("log", log_timepoints), ("uniform", uniform_timepoints)):
             if np.array_equal(make(grid[0], grid[-1], grid.size, integer=whole), grid):
-                words = ["--budget", _number(grid[-1]), "--first", _number(grid[0]), "--timepoints", str(grid.size)]
+                words = [
+                    "--budget",
+                    _number(grid[-1]) + unit,
+                    "--first",
+                    _number(grid[0]),
+                    "--timepoints",
+                    str(grid.size),
+                ]
                 return words if name == "log" else [*words, "--spacing", name]
     if grid.size == 1:
-        return ["--budget", _number(grid[0]), "--timepoints", "1"]
+        return ["--budget", _number(grid[0]) + unit, "--timepoints", "1"]
     return ["--timepoints", ",".join(map(_number, grid))]
 
 

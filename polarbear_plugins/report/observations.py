@@ -70,7 +70,7 @@ def pooled_text(result: RaceResult) -> list[str]:
     parts = ", ".join(f"{counts[dimension]:,} with d = {dimension}" for dimension in sorted(counts))
     means = (
         "budgets are multiples of d"
-        if result.about.get("per_dimension")
+        if result.about.get("per_dimension") or result.settings.per_dimension
         else "a budget is as many evaluations for all of them; --budget 2000d would count in multiples of d"
     )
     return [f"Instances of {len(counts)} dimensions are pooled ({parts}): {means}. --by dimension tells them apart."]

@@ -39,7 +39,7 @@ MAY_IMPORT = {
     "integrations": "trajectories rankings problems plugins plackett_luce inference racing execution",
     # level 7
     "experiments": "trajectories problems plugins planning posterior racing execution journal",
-    "report": "display trajectories plugins posterior selection racing plots",
+    "report": "display trajectories rankings plugins posterior selection racing plots",
     # level 8
     "cli": "everything",
 }

@@ -35,8 +35,9 @@ def main(study: Study, about: str | None) -> None:
     parser.add_argument("--dimension", default="5" if study.whole else "20", help="of the problems")
     parser.add_argument("--budget", type=float, help=f"{study.unit} of a run")
     parser.add_argument("--timepoints", type=int, default=50)
-    parser.add_argument("--preset", default="paper", choices=["paper", "bounded"], help="of CMA-ES, see docs")
+    parser.add_argument("--preset", default="paper", choices=["paper", "appendix-b"], help="of CMA-ES, see docs")
     parser.add_argument("--alpha", type=float, default=0.99)
+    parser.add_argument("--guard", default="counts", choices=["counts", "none"], help="none is the paper's rule")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--max-rounds", type=int)
     parser.add_argument("--workers", type=int)
@@ -70,7 +71,7 @@ def run(study: Study, options: argparse.Namespace) -> RaceResult:
         study.portfolio,
         study.suite,
         log_timepoints(study.first(horizon), horizon, options.timepoints, integer=study.whole),
-        RaceSettings(alpha=options.alpha, seed=options.seed, max_rounds=options.max_rounds),
+        RaceSettings(alpha=options.alpha, guard=options.guard, seed=options.seed, max_rounds=options.max_rounds),
         portfolio_options={"preset": options.preset, "axis": study.unit},
         suite_options=study.suite_options(options),
         journal=options.journal,

@@ -24,7 +24,6 @@ _REAL: dict[str, Any] = {
     "portfolio": "modcma-ssa",
     "suite": "ma-bbob",
     "timepoints": log_timepoints(100, 2000, 25, integer=True),
-    "portfolio_options": {"preset": "bounded"},
     "suite_options": {"dimension": "3"},
 }
 _SYNTHETIC: dict[str, Any] = {

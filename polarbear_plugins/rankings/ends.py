@@ -92,7 +92,7 @@ class EndsOfRuns:
         """Values at the timepoints of the runs on an instance, in the order of their seeds.
 
         A run that ended keeps its last value for as long as another one was watched.  One that is done reached its
-        target there, and so has every other one whose value is as good: from there on they tie.
+        target there, and so has every other one whose value is as good: from there on they tie, however long.
         """
         every = [run for seeds in runs.values() for run in seeds.values()]
         watched = self._grid <= max((run.horizon for run in every), default=0.0)
@@ -104,7 +104,9 @@ class EndsOfRuns:
         }
 
     def _extended(self, algorithm: str, run: SampledRun, watched: np.ndarray[Any, np.dtype[np.bool_]]) -> FloatArray:
-        later = watched & (self._grid > run.horizon)
+        later = self._grid > run.horizon
+        if run.end != "done":  # which will hold however long others go on
+            later &= watched
         if run.end == "stopped" or not later.any():
             return run.values
         rule: Rule = "done" if run.end == "done" else self._ended

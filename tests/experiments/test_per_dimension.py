@@ -27,7 +27,7 @@ class Suite:
 
     name = "two dimensions"
 
-    def identities(self, seed: int):
+    def identities(self, _: int):
         for number in range(40):
             yield Identity(f"i{number}", {"dimension": (3, 7)[number % 2]})
 

@@ -102,7 +102,7 @@ needs_modcma = pytest.mark.usefixtures("library")
 
 
 @needs_modcma
-@pytest.mark.parametrize("preset", ["paper", "bounded"])
+@pytest.mark.parametrize("preset", ["paper", "appendix-b"])
 @pytest.mark.parametrize(
     ("name", "names"),
     [
@@ -216,7 +216,7 @@ def test_an_algorithm_travels_and_stays_the_same() -> None:
 
 
 @needs_modcma
-@pytest.mark.parametrize("preset", ["paper", "bounded"])
+@pytest.mark.parametrize("preset", ["paper", "appendix-b"])
 @pytest.mark.parametrize("horizon", [1, 2, 37, 1000, 1000.9])
 def test_a_run_takes_exactly_the_evaluations_it_was_given(preset: str, horizon: float) -> None:
     for algorithm in variants(preset=preset):
@@ -263,8 +263,8 @@ def test_an_algorithm_that_ends_by_itself_is_watched_until_the_horizon() -> None
 
 @needs_modcma
 @pytest.mark.parametrize(("lower", "upper"), [(-5.0, 5.0), (-1.9, 0.4), (1e6, 1e6 + 1)])
-def test_the_bounded_preset_never_leaves_the_box(lower: float, upper: float) -> None:
-    for algorithm in variants(preset="bounded"):
+def test_the_preset_of_the_paper_never_leaves_the_box(lower: float, upper: float) -> None:
+    for algorithm in variants(preset="paper"):
         problem = Function(lambda x: -float(np.sum(x)))  # with its optimum in a corner, where steps lead outside
         problem.lower, problem.upper = np.full(4, lower), np.full(4, upper)
         algorithm.run(problem, 1500, 6)
@@ -273,17 +273,17 @@ def test_the_bounded_preset_never_leaves_the_box(lower: float, upper: float) -> 
 
 
 @needs_modcma
-def test_the_paper_preset_leaves_the_box() -> None:
-    [algorithm] = plugins().portfolio("modcma:{}")
+def test_the_letter_of_appendix_b_leaves_the_box() -> None:
+    [algorithm] = plugins().portfolio("modcma:{}", preset="appendix-b")
     problem = Box()
     algorithm.run(problem, 4000, 6)
     assert problem.highest > 5
 
 
 @needs_modcma
-def test_the_bounded_preset_restarts_everywhere_in_the_box() -> None:
+def test_the_preset_of_the_paper_restarts_everywhere_in_the_box() -> None:
     # A flat function ends every descent at once; the mean of a generation tells where it began.
-    [algorithm] = plugins().portfolio('modcma:{"sigma0": 1e-3, "restart_strategy": "RESTART"}', preset="bounded")
+    [algorithm] = plugins().portfolio('modcma:{"sigma0": 1e-3, "restart_strategy": "RESTART"}')
     problem = Function(lambda _: 0.0, dimension=3)
     algorithm.run(problem, 20_000, 6)
     starts = np.unique(np.round(np.array(problem.points) / 0.5), axis=0) * 0.5
@@ -306,7 +306,7 @@ def test_the_first_point_is_near_a_uniform_start_not_the_middle() -> None:
 
 @needs_modcma
 def test_a_box_is_mapped_onto_that_of_the_paper() -> None:
-    for preset in ("paper", "bounded"):
+    for preset in ("paper", "appendix-b"):
         for algorithm in variants(preset=preset):
             small = Box(3)
             large = Function(lambda x: Box(3).evaluate(x / 64 - 5), dimension=3)
@@ -316,7 +316,10 @@ def test_a_box_is_mapped_onto_that_of_the_paper() -> None:
 
 @needs_modcma
 def test_the_configuration_is_that_of_appendix_b(library: Any) -> None:
-    for algorithm in variants():
+    assert module.PRESETS["bounded"] == module.PRESETS["paper"]  # of earlier journals
+    inside = dict.fromkeys(("bound_correction", "center_placement"))
+    assert {**module.PRESETS["paper"], **inside} == {**module.PRESETS["appendix-b"], **inside}
+    for algorithm in variants(preset="appendix-b"):
         assert isinstance(algorithm, module.ModularCMAES)
         settings = module._make_settings(library, algorithm.configuration, np.zeros(6))
         modules, options = settings.modules, library.options
@@ -426,7 +429,7 @@ def test_problems_without_a_box_are_refused() -> None:
     ("name", "options", "message"),
     [
         ("modcma-ssa", {"colour": 1}, "no option 'colour'. It takes preset, axis, random_search"),
-        ("modcma-ssa", {"preset": "best"}, 'preset: expected "paper" or "bounded", got'),
+        ("modcma-ssa", {"preset": "best"}, 'preset: expected "paper", "appendix-b" or "bounded", got'),
         ("modcma-ssa", {"axis": "weeks"}, 'axis: expected "evaluations" or "seconds", got'),
         ("modcma-matrix", {"random_search": "maybe"}, "random_search: expected true or false, got 'maybe'"),
         ("modcma:", {}, "must be JSON"),
@@ -463,15 +466,17 @@ def test_every_module_of_modcma_can_be_chosen(library: Any) -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             algorithms = module.modcma_portfolio({key: values, **budget})
-        assert [warning.category for warning in caught] == [RunWarning] * (key == "ssa"), key
+        assert [warning.category for warning in caught] == [RunWarning] * (key in module._NOT_REPEATABLE), key
         for algorithm in algorithms:
             run = algorithm.run(Box(), 300, 1)
             assert run.times[0] == 1
-            if algorithm.configuration["ssa"] != "PSR":  # of which modcma cannot repeat every run
+            if algorithm.configuration[key] != module._NOT_REPEATABLE.get(key, ...):
                 assert algorithm.run(Box(), 300, 1) == run, algorithm.name
 
 
 @needs_modcma
 def test_what_modcma_cannot_repeat_is_said() -> None:
-    with pytest.warns(RunWarning, match="'mine': modcma's step size adaptation PSR .* cannot be repeated"):
+    with pytest.warns(RunWarning, match="'mine': modcma's ssa=PSR reads memory .* cannot be repeated"):
         module.ModularCMAES("mine", {"ssa": "PSR"})
+    with pytest.warns(RunWarning, match="'mine': modcma's sequential_selection=true reads memory"):
+        module.ModularCMAES("mine", {"sequential_selection": True})

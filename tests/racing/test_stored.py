@@ -171,6 +171,11 @@ def test_a_newcomer_that_reaches_the_target_of_a_stored_run_is_equal_to_it() -> 
     assert ran.table.ranks[0].tolist() == [[2, 2, 1], [1, 3, 2], [1, 3, 1]]
 
 
+def test_a_stored_run_that_is_done_is_compared_as_long_as_newcomers_run() -> None:
+    values, *_ = sample_stored([run_of("a", "f0", [9.0, 1.0], horizon=10, end="done"), run_of("a", "f1")], GRID)
+    np.testing.assert_array_equal(values["a", "f0"], [[9.0, 1.0, 1.0]])
+
+
 def replace_end(run: Trajectory, end: Any) -> Trajectory:
     return Trajectory(
         algorithm=run.algorithm, instance=run.instance, times=run.times, best=run.best, horizon=run.horizon, end=end

@@ -771,7 +771,11 @@ def test_a_damaged_header_is_not_taken_for_the_end_of_an_archive(
         read(tmp_path / "a.tgz")
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", gzip.compress(b"x" * 1000), b"\x1f\x8b" + b"\0" * 30])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no archive", gzip.compress(b"x" * 1000), b"\x1f\x8b" + b"\0" * 30],
+    ids=["empty", "text", "gzip of text", "damaged gzip"],
+)
 def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.tgz").write_bytes(content)
     with pytest.raises(SourceError, match=r"a\.tgz cannot be read as a tar file"):

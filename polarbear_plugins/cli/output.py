@@ -21,7 +21,7 @@ from polarbear_plugins.racing.by_group import GroupPart
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.rankings.comparable import instances_seen
 from polarbear_plugins.report.computed import Computed, compute
-from polarbear_plugins.report.observations import seen_text
+from polarbear_plugins.report.observations import assumptions, seen_text
 from polarbear_plugins.report.words import conclusion, leaders_text, misfits, reasons
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -114,6 +114,8 @@ def show_result(out: Console, result: RaceResult, unit: str = "", known: Compute
         out.print(_heading(result), soft_wrap=True)
         out.print(_table(result, known, narrow=out.width < WIDE))
     out.print(conclusion(result, unit, *known), soft_wrap=True)
+    for sentence in assumptions(result):
+        out.print(sentence, soft_wrap=True)
 
 
 def _heading(result: RaceResult) -> str:

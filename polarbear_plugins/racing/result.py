@@ -316,10 +316,11 @@ class RaceResult:
 
     def _repr_html_(self) -> str:
         from polarbear_plugins.report.computed import compute
+        from polarbear_plugins.report.observations import assumptions
         from polarbear_plugins.report.words import conclusion, result_table
 
         known = compute(self)
-        says = text(conclusion(self, "", *known))
+        says = text(" ".join([conclusion(self, "", *known), *assumptions(self)]))
         return f"<p>{says}</p>" if not self.rounds else f"<p>{says}</p>{result_table(self, known.robust)}"
 
     def __repr__(self) -> str:

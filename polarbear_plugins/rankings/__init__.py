@@ -1,5 +1,6 @@
 """Rankings of algorithms at each timepoint on each instance."""
 
+from polarbear_plugins.rankings.ends import EarlyEnds
 from polarbear_plugins.rankings.ranks import UNRANKED_RANK
 from polarbear_plugins.rankings.stream import RankingStream, default_timepoints, rank, stream_rankings
 from polarbear_plugins.rankings.summaries import (
@@ -17,6 +18,7 @@ from polarbear_plugins.trajectories.trajectory import UNRANKED
 __all__ = [
     "UNRANKED",
     "UNRANKED_RANK",
+    "EarlyEnds",
     "MeanCurves",
     "RankingStream",
     "RankingTable",

@@ -23,7 +23,9 @@ _FROM_THERE_ON = {
 
 
 def assumptions(result: RaceResult) -> list[str]:
-    """Sentences about what was assumed where the data end."""
+    """Sentences about what was assumed where the data end; told beside the conclusion."""
+    if not result.rounds:
+        return []
     found = [early_end_text(ends) for ends in result.state.table.early_ends]
     found += [_absent_text(result)] if not result.posterior.observed.all() else []
     return found + pooled_text(result)

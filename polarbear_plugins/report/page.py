@@ -157,6 +157,7 @@ def _findings(
             sections.algorithms(result, robust, figures.colours) + figures.dominance(),
         ),
         ("ratings", "Ratings over time", figures.note() + figures.ratings() + figures.wins()),
+        ("observed", "What was observed, and what was assumed", sections.observed(result)),
         ("selection", "Choose", selection),
         ("open", "What is not settled", sections.open_questions(result, known.forecast)),
     ]

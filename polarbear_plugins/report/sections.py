@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from polarbear_plugins.display.html import Markup, definitions, html_table, text
-from polarbear_plugins.display.text import amount, spans, spans_text
+from polarbear_plugins.display.text import amount, few_places, spans, spans_text
 from polarbear_plugins.environment import installed_versions, versions_text
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.forecast import Forecast
 from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.rankings.comparable import instances_seen
 from polarbear_plugins.report.advice import Stretch, stretches
 from polarbear_plugins.report.commands import how_to_repeat
+from polarbear_plugins.report.observations import assumptions
 from polarbear_plugins.report.stored_words import settled_text
 from polarbear_plugins.report.words import error_text, misfits, reasons
 from polarbear_plugins.selection.support import SUPPORTED
@@ -67,6 +69,18 @@ def budgets(result: RaceResult, robust: Posterior, colours: Mapping[str, str]) -
         f"instances), on average over the timepoints; below {SUPPORTED:.0%} no choice is supported.</p>"
         f"{wide(table)}"
     )
+
+
+def observed(result: RaceResult) -> Markup:
+    """What was assumed where the data end, and on how many instances each algorithm was seen if not on all."""
+    says = "".join(f"<p>{text(sentence)}</p>" for sentence in assumptions(result))
+    seen, total = instances_seen(result.state.table), len(result.state.table.instances)
+    if (seen == total).all():
+        return Markup(says)
+    places = few_places(result.timepoints.size)
+    rows = [[name, *(f"{seen[at, place]:,}" for at in places)] for place, name in enumerate(result.algorithms)]
+    table = html_table(("algorithm", *(f">at {result.timepoints[at]:,.5g}" for at in places)), rows)
+    return Markup(f"{says}<p>On how many of the {total:,} instances each algorithm was compared:</p>{wide(table)}")
 
 
 def algorithms(result: RaceResult, robust: Posterior, colours: Mapping[str, str]) -> Markup:

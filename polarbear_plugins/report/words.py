@@ -12,7 +12,7 @@ from polarbear_plugins.display.html import Markup, html_table
 from polarbear_plugins.display.text import probability_text, spans_text
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.report.advice import advice_from, stretches
-from polarbear_plugins.report.observations import assumptions, never_found_anything
+from polarbear_plugins.report.observations import never_found_anything
 from polarbear_plugins.report.stored_words import matching_text, open_pairs, run_and_stored_text, settled_text
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def conclusion(
         sentences.append(other_scope_text(other_scope))
     if result.eliminations:
         sentences.append(error_text(result))
-    return " ".join([*sentences, *assumptions(result)])
+    return " ".join(sentences)
 
 
 def _how_many(result: RaceResult, kept: Sequence[str]) -> str:

@@ -9,12 +9,14 @@ import pytest
 from builders import posterior_of, run_of, table_of
 
 from polarbear_plugins import RaceSettings, analyze, fit, rank, select
+from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.rankings.comparable import instances_seen
 from polarbear_plugins.report.advice import Stretch, advice_from, stretches
 from polarbear_plugins.report.computed import compute
 from polarbear_plugins.report.observations import assumptions, never_found_anything, pooled_text
+from polarbear_plugins.report.page import render
 from polarbear_plugins.report.words import conclusion, reasons
 from polarbear_plugins.selection.choice import ratings_among
 from polarbear_plugins.selection.support import about_best
@@ -171,3 +173,21 @@ def test_pooled_dimensions_are_said() -> None:
     [text] = pooled_text(analyze(table_of(values), RaceSettings(seed=1), about | {"per_dimension": True}))
     assert "budgets are multiples of d" in text
     assert pooled_text(analyze(table_of(values), RaceSettings(seed=1), {"dimensions": {"0": 2}})) == []
+
+
+def test_a_report_says_what_was_observed_and_what_was_assumed() -> None:
+    page = render(ended_early(), plugins=Plugins())
+    assert "What was observed, and what was assumed" in page
+    assert "<p>short ended before others in 60 runs, at 10, and is left out from there on.</p>" in page
+    assert "On how many of the 60 instances each algorithm was compared" in page
+    full = render(equal_algorithms(4), plugins=Plugins())
+    assert "what was assumed" not in full
+    several = analyze(
+        table_of(np.random.default_rng(1).normal(size=(4, 2, 2))),
+        RaceSettings(seed=1),
+        {"dimensions": {"0": 2, "1": 2, "2": 5, "3": 5}},
+    )
+    page = render(several, plugins=Plugins())
+    assert '<section id="dimensions">' in page
+    assert "d = 5" in page
+    assert '<section id="dimensions">' not in full

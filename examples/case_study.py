@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from polarbear_plugins import RaceResult, RaceSettings, log_timepoints, race, resume, select
+from polarbear_plugins import RaceResult, RaceSettings, log_timepoints, race, resume, select, uniform_timepoints
 from polarbear_plugins.experiments.watching import Progress
 from polarbear_plugins.measures.ecdf_and_aocc import mean_area_over_curve
 
@@ -37,6 +37,10 @@ def main(study: Study, about: str | None) -> None:
     parser.add_argument("--timepoints", type=int, default=50)
     parser.add_argument("--preset", default="paper", choices=["paper", "appendix-b"], help="of CMA-ES, see docs")
     parser.add_argument("--alpha", type=float, default=0.99)
+    parser.add_argument("--prior", default="dirichlet")
+    parser.add_argument("--elimination", default="pointwise", choices=["pointwise", "joint"])
+    parser.add_argument("--resolution", default="strict", choices=["strict", "crossing"])
+    parser.add_argument("--spacing", default="log", choices=["log", "uniform"], help="of the timepoints")
     parser.add_argument("--guard", default="counts", choices=["counts", "none"], help="none is the paper's rule")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--max-rounds", type=int)
@@ -44,6 +48,7 @@ def main(study: Study, about: str | None) -> None:
     parser.add_argument("--run-timeout", type=float, help="seconds after which a run counts as hung")
     parser.add_argument("--journal", type=Path, help="keep every run, and go on from there")
     parser.add_argument("--output", type=Path, help="save the result")
+    parser.add_argument("--figure", type=Path, help="draw the ratings over time (.png), with the extra plots")
     parser.add_argument("--report", type=Path, help="write a page (.html), with figures if the extra plots is there")
     parser.add_argument("--quick", action="store_true", help="a few rounds with a small budget")
     options = parser.parse_args()
@@ -57,6 +62,8 @@ def main(study: Study, about: str | None) -> None:
     report(study, result)
     if options.output:
         print(f"saved {result.save(options.output)}")
+    if options.figure:
+        print(f"drew {draw(result, study.unit, options.figure)}")
     if options.report:
         print(f"wrote {result.report(options.report, unit=study.unit)}")
 
@@ -67,16 +74,39 @@ def run(study: Study, options: argparse.Namespace) -> RaceResult:
     execution = {"workers": options.workers, "run_timeout": options.run_timeout, "progress": show}
     if options.journal and options.journal.exists():
         return resume(options.journal, max_rounds=options.max_rounds, **execution)
+    make = log_timepoints if options.spacing == "log" else uniform_timepoints
     return race(
         study.portfolio,
         study.suite,
-        log_timepoints(study.first(horizon), horizon, options.timepoints, integer=study.whole),
-        RaceSettings(alpha=options.alpha, guard=options.guard, seed=options.seed, max_rounds=options.max_rounds),
+        make(study.first(horizon), horizon, options.timepoints, integer=study.whole),
+        RaceSettings(
+            alpha=options.alpha,
+            prior=options.prior,
+            elimination=options.elimination,
+            resolution=options.resolution,
+            guard=options.guard,
+            seed=options.seed,
+            max_rounds=options.max_rounds,
+        ),
         portfolio_options={"preset": options.preset, "axis": study.unit},
         suite_options=study.suite_options(options),
         journal=options.journal,
         **execution,
     )
+
+
+def draw(result: RaceResult, unit: str, path: Path) -> Path:
+    """Draw the ratings over time; those that were eliminated are grey."""
+    import matplotlib.pyplot as plt
+
+    from polarbear_plugins.plots import plot_ratings
+
+    out = [each.algorithm for each in result.eliminations]
+    axes = plot_ratings(result.posterior, eliminated=out)
+    axes.set_xlabel(unit)
+    axes.figure.savefig(path, dpi=110, bbox_inches="tight")
+    plt.close(axes.figure)
+    return path
 
 
 def show(progress: Progress) -> None:

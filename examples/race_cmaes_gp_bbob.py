@@ -1,8 +1,9 @@
-"""Case study 3: whether expensive covariance adaptation pays off in wall-clock time, on problems nobody knows.
+r"""Case study 3: whether expensive covariance adaptation pays off in wall-clock time, on problems nobody knows.
 
     python examples/race_cmaes_gp_bbob.py                      # about 20 dimensions, 3 s a run: many minutes
     python examples/race_cmaes_gp_bbob.py --quick              # seconds
-    python examples/race_cmaes_gp_bbob.py --dimension "normal(240, 30)[2, 320]" --budget 300     # the paper: days
+    python examples/race_cmaes_gp_bbob.py --dimension "normal(240, 30)[2, 320]" --budget 30 --timepoints 30 \
+        --spacing uniform --prior bspline --elimination joint --resolution crossing --guard none     # the paper: days
 
 Interrupted, it goes on from its journal.  Needs the extra ``ioh``.
 """

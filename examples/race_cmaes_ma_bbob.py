@@ -2,7 +2,7 @@
 
     python examples/race_cmaes_ma_bbob.py                      # dimension 5, until every pair is settled: some minutes
     python examples/race_cmaes_ma_bbob.py --quick              # seconds
-    python examples/race_cmaes_ma_bbob.py --dimension 30 --timepoints 200      # the paper's own scale: hours
+    python examples/race_cmaes_ma_bbob.py --dimension 30 --timepoints 200 --guard none     # as in the paper: 75 minutes
 
 Interrupted, it goes on from its journal.  Needs the extra ``ioh``.
 """

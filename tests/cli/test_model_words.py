@@ -41,7 +41,7 @@ def test_analyze_shows_ratings_by_first_places_if_the_model_does_not_fit(tmp_pat
     [d] = [line for line in text.splitlines() if line.startswith(" d ")]
     assert re.search(r"also certain without the model +- +- ", d)
     assert "The model does not fit (p = 0.004)" in text
-    assert re.search("Choose [ab] for any budget", text)
+    assert re.search("No choice is supported for any budget: ([ab]) or (?!\\1)[ab] may be best", text)
     assert "kept: the model would eliminate it because of c" in " ".join(text.split())
 
 

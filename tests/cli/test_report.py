@@ -120,7 +120,7 @@ def test_help_shows_the_ways_in_and_every_command_of_them_exists() -> None:
     for way in ("From data", "From a race", "From Optuna", "_POLARBEAR_COMPLETE=bash_source polarbear"):
         assert way in text
     named = [line.split()[1] for line in text.splitlines() if line.startswith("    polarbear ")]
-    assert set(named) == {"demo", "analyze", "report", "race", "select"} & set(main.commands)
+    assert set(named) == {"demo", "analyze", "export", "report", "race", "select"} & set(main.commands)
 
 
 def test_the_table_of_findings_fits_a_narrow_terminal(journal: Path) -> None:

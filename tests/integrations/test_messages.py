@@ -103,6 +103,7 @@ def test_the_message_of_a_run_by_name_tells_names_options_and_numbers() -> None:
         "instance": run.identity.name,
         "parameters": dict(run.identity.parameters),
         "horizon": 4.0,
+        "unit": 1.0,
         "seed": 7,
         "timepoints": [1.0, 2.5, 4.0],
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import PurePosixPath
 
 from polarbear_plugins.adapters.coco.catalog import Catalog, DataFile
@@ -16,7 +15,7 @@ from polarbear_plugins.adapters.coco.steps import Steps, fits, join, join_ioh
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
 from polarbear_plugins.trajectories.logs.damage import Damage
 from polarbear_plugins.trajectories.logs.naming import title
-from polarbear_plugins.trajectories.logs.places import Opener, Place
+from polarbear_plugins.trajectories.logs.places import Opener, Place, open_each
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 # What one line of the warning about runs of each kind says.
@@ -50,7 +49,7 @@ class CocoRuns:
         seeds: Counter[tuple[str, str]] = Counter()
         remarks: Counter[str] = Counter()
         groups = self._catalog.groups
-        for file, opener in self._open_files():
+        for file, opener in open_each(self._catalog.files):
             algorithm = self._catalog.algorithm(file)
             for run, blocks in self._blocks(file, opener, damage):
                 instance = file.instance(run, self._options.instance)
@@ -82,16 +81,6 @@ class CocoRuns:
                 yield trajectory
         damage.warn(stacklevel=2)
         _warn_of_remarks(remarks, sum(seeds.values()))
-
-    def _open_files(self) -> Iterator[tuple[DataFile, Opener]]:
-        """The files and what opens them; each place is opened once."""
-        with ExitStack() as stack:
-            place, opener = None, None
-            for file in self._catalog.files:
-                if opener is None or file.place is not place:
-                    stack.close()
-                    place, opener = file.place, stack.enter_context(file.place.reading())
-                yield file, opener
 
     def _blocks(self, file: DataFile, opener: Opener, damage: Damage) -> Iterator[tuple[Run, list[Block]]]:
         """The wanted runs of a file with their rows: improvements first, then values at fixed evaluations."""

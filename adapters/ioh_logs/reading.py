@@ -6,7 +6,6 @@ import itertools
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import PurePosixPath
 
 from polarbear_plugins.adapters.ioh_logs.catalog import Catalog, LogFile
@@ -18,7 +17,7 @@ from polarbear_plugins.adapters.ioh_logs.rows import Block, has_values, parse_ro
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError
 from polarbear_plugins.trajectories.logs.damage import Damage
 from polarbear_plugins.trajectories.logs.naming import title
-from polarbear_plugins.trajectories.logs.places import Opener, Place, as_text
+from polarbear_plugins.trajectories.logs.places import Opener, Place, as_text, open_each
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 
@@ -50,7 +49,7 @@ class LoggedRuns:
         rounded_runs = 0
         fixed = FixedEvaluations()
         looks_for_gaps = self._options.time == "evaluations" and self._options.value in (None, "raw_y")
-        for file, opener in self._open_files():
+        for file, opener in open_each(self._catalog.files):
             algorithm = self._catalog.algorithm(file)
             name = title(file.place, file.rows)
             header = ""
@@ -92,16 +91,6 @@ class LoggedRuns:
         damage.warn(stacklevel=2)
         _warn_of_ties(rounded, rounded_runs, seeds.runs)
         fixed.warn()
-
-    def _open_files(self) -> Iterator[tuple[LogFile, Opener]]:
-        """The files and what opens them; each place is opened once."""
-        with ExitStack() as stack:
-            place, opener = None, None
-            for file in self._catalog.files:
-                if opener is None or file.place is not place:
-                    stack.close()
-                    place, opener = file.place, stack.enter_context(file.place.reading())
-                yield file, opener
 
     def _blocks(self, file: LogFile, opener: Opener, damage: Damage) -> Iterator[tuple[Run, Block]]:
         """The wanted runs of a file with their lines, which are in the order of the JSON."""

@@ -175,6 +175,7 @@ def test_pooled_dimensions_are_said() -> None:
     assert pooled_text(analyze(table_of(values), RaceSettings(seed=1), {"dimensions": {"0": 2}})) == []
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_report_says_what_was_observed_and_what_was_assumed() -> None:
     page = render(ended_early(), plugins=Plugins())
     assert "What was observed, and what was assumed" in page

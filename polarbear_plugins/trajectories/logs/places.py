@@ -10,11 +10,11 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Protocol, TypeAlias
+from typing import IO, Protocol, TypeAlias, TypeVar
 
 from polarbear_plugins.errors import SourceError, reason, short
 from polarbear_plugins.files import check_growth, open_gzip
@@ -53,6 +53,29 @@ class Place(Protocol):
 def as_text(file: IO[bytes]) -> IO[str]:
     """Text of a file that was opened."""
     return io.TextIOWrapper(file, encoding="utf-8-sig")
+
+
+class Placed(Protocol):
+    """A file of a place."""
+
+    @property
+    def place(self) -> Place:
+        """Where it is."""
+
+
+AnyPlaced = TypeVar("AnyPlaced", bound=Placed)
+
+
+def open_each(files: Iterable[AnyPlaced]) -> Iterator[tuple[AnyPlaced, Opener]]:
+    """Files and what opens them; each place is opened once if its files follow each other."""
+    with ExitStack() as stack:
+        place: Place | None = None
+        opener: Opener | None = None
+        for file in files:
+            if opener is None or file.place is not place:
+                stack.close()
+                place, opener = file.place, stack.enter_context(file.place.reading())
+            yield file, opener
 
 
 @dataclass(frozen=True)

@@ -82,10 +82,10 @@ def test_a_choice_says_whether_it_is_supported() -> None:
 
 
 @functools.cache
-def ended_early(ended: str = "cut") -> RaceResult:
-    """``short`` is best up to 10 and not observed later."""
+def ended_early(ended: str = "cut", lead: float = 5) -> RaceResult:
+    """``short`` is best up to 10 (worst if its lead is negative) and not observed later."""
     noise = np.random.default_rng(1).normal(size=(60, 8))
-    runs = [run_of("short", f"f{k}", best=noise[k, 0] - 5, horizon=10) for k in range(60)]
+    runs = [run_of("short", f"f{k}", best=noise[k, 0] - lead, horizon=10) for k in range(60)]
     means = [-2, 0, 0, 0, 1, 1, 1]
     runs += [
         run_of(name, f"f{k}", best=means[i] + noise[k, i + 1]) for k in range(60) for i, name in enumerate("abcdefg")
@@ -112,6 +112,14 @@ def test_what_was_never_observed_is_neither_eliminated_nor_eliminates() -> None:
     assert "short" in result.pareto_set
     assert not any(out.by == "short" for out in result.eliminations)
     assert ("a", "short", (100.0,)) in result.open_pairs
+
+
+def test_the_prior_alone_would_eliminate_nothing() -> None:
+    result = ended_early(lead=-5)
+    place = result.algorithms.index("short")
+    assert (result.relations.p_better[:, result.algorithms.index("a"), place] > 0.95).all()
+    assert "short" in result.pareto_set
+    assert all(kept.algorithm != "short" for kept in result.rounds[-1].held)
 
 
 def test_what_was_never_observed_is_not_advised_there() -> None:

@@ -84,7 +84,7 @@ def sample_stored(runs: Sequence[Trajectory], timepoints: ArrayLike) -> StoredRu
             )
         seeds[run.seed] = SampledRun.of(run, grid)
     check_timepoints_covered(grid, min(map(first_value, runs)), max(run.horizon for run in runs))
-    ends = EndsOfRuns("hold", grid)
+    ends = EndsOfRuns("hold", grid, rivals_follow=True)
     settled = {instance: ends.settle(each) for instance, each in by_instance.items()}
     values = {(name, instance): found for instance, each in settled.items() for name, found in each.items()}
     targets: dict[str, float] = {}

@@ -76,11 +76,15 @@ InstanceRuns: TypeAlias = dict[str, dict[int, SampledRun]]
 
 
 class EndsOfRuns:
-    """Applies the rule for early ends, and counts to whom it was applied."""
+    """Applies the rule for early ends, and counts to whom it was applied.
 
-    def __init__(self, ended: Ended, grid: FloatArray) -> None:
+    With ``rivals_follow`` others will run on the same instances until the last timepoint, and meet what was done there.
+    """
+
+    def __init__(self, ended: Ended, grid: FloatArray, *, rivals_follow: bool = False) -> None:
         self._ended = as_choice(ended, Ended, "ended")
         self._grid = grid
+        self._rivals_follow = rivals_follow
         self._early: dict[tuple[str, Rule], EarlyEnds] = {}
 
     @property
@@ -92,7 +96,7 @@ class EndsOfRuns:
         """Values at the timepoints of the runs on an instance, in the order of their seeds.
 
         A run that ended keeps its last value for as long as another one was watched.  One that is done reached its
-        target there, and so has every other one whose value is as good: from there on they tie, however long.
+        target there, and so has every other one whose value is as good: from there on they tie.
         """
         every = [run for seeds in runs.values() for run in seeds.values()]
         watched = self._grid <= max((run.horizon for run in every), default=0.0)
@@ -105,7 +109,7 @@ class EndsOfRuns:
 
     def _extended(self, algorithm: str, run: SampledRun, watched: np.ndarray[Any, np.dtype[np.bool_]]) -> FloatArray:
         later = self._grid > run.horizon
-        if run.end != "done":  # which will hold however long others go on
+        if run.end != "done" or not self._rivals_follow:
             later &= watched
         if run.end == "stopped" or not later.any():
             return run.values

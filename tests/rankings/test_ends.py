@@ -76,6 +76,12 @@ def test_a_value_is_held_only_while_another_run_on_the_instance_was_watched() ->
     assert table.early_ends == ()
 
 
+def test_what_is_done_is_compared_only_as_long_as_another_run_was_watched() -> None:
+    runs = [run_of(name, best=1.0, horizon=20, end="done") for name in "ab"] + [run_of("c", best=2.0, horizon=50)]
+    table = rank([*runs, run_of("a", "f2"), run_of("b", "f2")], GRID)
+    assert table.ranks[0].tolist() == [[1, 1, 3], [1, 1, 3], [0, 0, 0]]
+
+
 def test_a_run_that_ended_without_a_value_stays_last() -> None:
     runs = [run_of("failed", times=[], best=[], horizon=5), run_of("b"), run_of("c", best=2.0)]
     assert rank(runs, GRID, algorithms=["failed", "b", "c"]).ranks.tolist() == [[[3, 1, 2]] * 3]

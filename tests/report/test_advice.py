@@ -61,8 +61,9 @@ def test_neighbouring_stretches_without_support_are_one() -> None:
 
 
 def test_support_is_the_probability_that_nothing_is_noticeably_better() -> None:
-    draws = [[[0.55, 0.45]], [[0.46, 0.54]], [[0.44, 0.56]], [[0.9, 0.1]]]  # the third is too far behind
-    [stretch] = stretches(posterior_of(draws), ("a", "b"))
+    # In the third draw, a is too far behind; c is never the best.
+    draws = [[[0.5, 0.4, 0.1]], [[0.44, 0.5, 0.06]], [[0.4, 0.55, 0.05]], [[0.9, 0.05, 0.05]]]
+    [stretch] = stretches(posterior_of(draws), ("a", "b", "c"))
     assert (stretch.algorithm, stretch.support, stretch.rivals) == ("a", 0.75, ("b",))
     assert about_best(np.array([-2.0, -1.0]), 1)
     assert not about_best(np.array([-2.0, -1.0]), 0)

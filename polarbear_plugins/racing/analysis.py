@@ -36,7 +36,9 @@ def analyze(
     check_inference(settings)
     empty = start_race(table.algorithms, table.timepoints, settings)
     watched = (~np.isnan(table.values)).sum(axis=1)
-    cost = float(np.concatenate(([0.0], table.timepoints))[watched].sum())
+    cost = float(np.concatenate(([0.0], table.timepoints))[watched].sum()) - sum(
+        each.added for each in table.early_ends
+    )
     state = replace(empty, table=table, cost=cost)
     posterior = infer(state, 1, check=True)
     made_with = {"version": version("polarbear-plugins"), "versions": installed_versions(settings.engine)}

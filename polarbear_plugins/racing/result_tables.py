@@ -42,6 +42,9 @@ def summary_of(result: RaceResult) -> pd.DataFrame:
     if stored:  # a newcomer runs once on an instance, however many repetitions of its rivals it meets there
         seen &= (table.repetition_index == 0)[:, None, None] | np.isin(result.algorithms, stored)
     failed = [failure.algorithm for failure in result.failures]
+    added: dict[str, float] = {}
+    for ends in table.early_ends:
+        added[ends.algorithm] = added.get(ends.algorithm, 0.0) + ends.added
     rows = []
     for place, name in enumerate(result.algorithms):
         elimination = out.get(name)
@@ -53,7 +56,9 @@ def summary_of(result: RaceResult) -> pd.DataFrame:
                 "by": None if elimination is None else elimination.by,
                 "probability": None if elimination is None else elimination.probability,
                 "instances": np.unique(table.instance_index[watched > 0]).size,
-                "cost": 0.0 if name in stored else float(result.timepoints[watched[watched > 0] - 1].sum()),
+                "cost": 0.0
+                if name in stored
+                else float(result.timepoints[watched[watched > 0] - 1].sum()) - added.get(name, 0.0),
                 "failed": failed.count(name),
                 **({"stored": name in stored} if stored else {}),
             }

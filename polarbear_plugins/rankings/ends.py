@@ -32,6 +32,8 @@ class EarlyEnds:
         Their number.
     first, last
         When the first and the last of them ended.
+    added
+        Time that was compared past their ends, in all: nothing ran there, so it cost nothing.
     """
 
     algorithm: str
@@ -39,6 +41,7 @@ class EarlyEnds:
     runs: int
     first: float
     last: float
+    added: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """JSON-ready dict."""
@@ -53,6 +56,7 @@ class EarlyEnds:
             runs=as_whole_number(data["runs"], "early end: runs", at_least=1),
             first=as_number(data["first"], "early end: first"),
             last=as_number(data["last"], "early end: last"),
+            added=as_number(data["added"], "early end: added", at_least=0),
         )
 
 
@@ -114,8 +118,10 @@ class EndsOfRuns:
         if run.end == "stopped" or not later.any():
             return run.values
         rule: Rule = "done" if run.end == "done" else self._ended
-        known = self._early.get((algorithm, rule), EarlyEnds(algorithm, rule, 0, run.horizon, run.horizon))
-        self._early[algorithm, rule] = _joined(known, EarlyEnds(algorithm, rule, 1, run.horizon, run.horizon))
+        added = 0.0 if rule == "cut" else self._grid[later][-1] - max(self._grid[~later], default=0.0)
+        found = EarlyEnds(algorithm, rule, 1, run.horizon, run.horizon, float(added))
+        known = self._early.get((algorithm, rule))
+        self._early[algorithm, rule] = found if known is None else _joined(known, found)
         return run.values if rule == "cut" else np.where(later, run.last, run.values)
 
 
@@ -130,4 +136,4 @@ def join_ends(one: Sequence[EarlyEnds], other: Sequence[EarlyEnds]) -> tuple[Ear
 
 def _joined(one: EarlyEnds, other: EarlyEnds) -> EarlyEnds:
     span = min(one.first, other.first), max(one.last, other.last)
-    return EarlyEnds(one.algorithm, one.rule, one.runs + other.runs, *span)
+    return EarlyEnds(one.algorithm, one.rule, one.runs + other.runs, *span, one.added + other.added)

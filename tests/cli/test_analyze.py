@@ -261,7 +261,9 @@ def test_runs_that_end_early_are_named_with_what_counts_for_them(tmp_path: Path)
     assert "climber ended before others in 1 run, at 9, and keeps its last value from there on (--ended cut" in held
     assert "climber ended before others in 1 run, at 9, and is left out from there on" in cut
     found = analysis(str(path))
-    assert found["early_ends"] == [{"algorithm": "climber", "rule": "hold", "runs": 1, "first": 9.0, "last": 9.0}]
+    ends = {"algorithm": "climber", "rule": "hold", "runs": 1, "first": 9.0, "last": 9.0, "added": 1.0}
+    assert found["early_ends"] == [ends]
+    assert found["cost"] == 19  # nothing ran where a value was held
 
 
 @pytest.mark.slow

@@ -154,7 +154,7 @@ def test_runs_hold_their_last_value_as_long_as_any_run_on_the_instance_was_watch
     stopped = replace_end(run_of("b", "f0", [9.0, 5.0], horizon=10), "stopped")
     long, other = run_of("c", "f0", [9.0, 5.0, 1.0]), run_of("a", "f1", [9.0], horizon=1)
     values, targets, ends = sample_stored([short, stopped, long, other], GRID)
-    assert (targets, ends) == ({}, (EarlyEnds("a", "hold", 1, 10.0, 10.0),))
+    assert (targets, ends) == ({}, (EarlyEnds("a", "hold", 1, 10.0, 10.0, 90.0),))
     np.testing.assert_array_equal(values["a", "f0"], [[9.0, 5.0, 5.0]])
     np.testing.assert_array_equal(values["b", "f0"], [[9.0, 5.0, np.nan]])
     np.testing.assert_array_equal(values["a", "f1"], [[9.0, np.nan, np.nan]])
@@ -166,7 +166,7 @@ def test_a_newcomer_that_reaches_the_target_of_a_stored_run_is_equal_to_it() -> 
     assert targets == {"f0": 1.0}
     about = json.loads(json.dumps({"targets": targets, "early_ends": [each.to_json() for each in ends]}))
     state = start_against(["new"], GRID, RaceSettings(seed=1), StoredRivals(values, (Identity("f0", {}),), about))
-    assert state.table.early_ends == (EarlyEnds("a", "done", 1, 10.0, 10.0),)
+    assert state.table.early_ends == (EarlyEnds("a", "done", 1, 10.0, 10.0, 90.0),)
     ran = observe(state, [run_of("new", "f0", [8.0, 3.0, 0.25])])
     assert ran.table.ranks[0].tolist() == [[2, 2, 1], [1, 3, 2], [1, 3, 1]]
 

@@ -31,7 +31,7 @@ def short_and_long(**short: object) -> list[Trajectory]:
 def test_a_run_that_ended_keeps_its_last_value() -> None:
     table = rank(short_and_long(), GRID)
     assert table.values.tolist() == [[[3, 4], [2, 4], [2, 1]]]
-    assert table.early_ends == (EarlyEnds("nm", "hold", 1, 20.0, 20.0),)
+    assert table.early_ends == (EarlyEnds("nm", "hold", 1, 20.0, 20.0, 90.0),)
 
 
 def test_a_run_that_ended_is_left_out_if_cut() -> None:
@@ -51,7 +51,7 @@ def test_a_run_that_was_stopped_is_left_out_whatever_the_rule() -> None:
 def test_a_run_that_is_done_never_loses_to_rivals_that_go_on(ended: str) -> None:
     table = rank(short_and_long(end="done"), GRID, ended=ended)
     assert table.ranks.tolist() == [[[1, 2], [1, 2], [1, 1]]]
-    assert table.early_ends == (EarlyEnds("nm", "done", 1, 20.0, 20.0),)
+    assert table.early_ends == (EarlyEnds("nm", "done", 1, 20.0, 20.0, 90.0),)
 
 
 def test_runs_that_are_done_tie_from_then_on() -> None:
@@ -95,13 +95,13 @@ def test_an_unranked_run_stays_unranked() -> None:
 def test_an_end_between_two_timepoints_that_are_compared_does_not_count_as_early() -> None:
     runs = [run_of("a", horizon=99), run_of("b")]
     assert rank(runs, [10, 98]).early_ends == ()
-    assert rank(runs, [10, 100]).early_ends == (EarlyEnds("a", "hold", 1, 99.0, 99.0),)
+    assert rank(runs, [10, 100]).early_ends == (EarlyEnds("a", "hold", 1, 99.0, 99.0, 90.0),)
 
 
 def test_early_ends_are_counted_over_instances_and_seeds() -> None:
     runs = [run_of("a", f"f{k % 3}", seed=k, horizon=10 + k) for k in range(6)]
     runs += [run_of("b", f"f{k}") for k in range(3)]
-    assert rank(runs, GRID).early_ends == (EarlyEnds("a", "hold", 6, 10.0, 15.0),)
+    assert rank(runs, GRID).early_ends == (EarlyEnds("a", "hold", 6, 10.0, 15.0, 540.0),)
 
 
 @given(
@@ -140,7 +140,9 @@ def test_early_ends_survive_copies_and_views() -> None:
     assert [EarlyEnds.from_json(json.loads(json.dumps(each.to_json()))) for each in ends] == list(ends)
 
 
-@pytest.mark.parametrize("change", [{"rule": "stop"}, {"runs": 0}, {"first": math.nan}, {"algorithm": ""}])
+@pytest.mark.parametrize(
+    "change", [{"rule": "stop"}, {"added": -1}, {"runs": 0}, {"first": math.nan}, {"algorithm": ""}]
+)
 def test_damaged_early_ends_are_refused(change: dict[str, object]) -> None:
     good = EarlyEnds("a", "hold", 1, 20.0, 20.0).to_json()
     with pytest.raises(InvalidInputError, match="early end"):

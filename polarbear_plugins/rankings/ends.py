@@ -21,7 +21,7 @@ Rule: TypeAlias = Literal["hold", "cut", "done"]
 
 @dataclass(frozen=True, slots=True)
 class EarlyEnds:
-    """Runs of an algorithm that ended before others on the same instance, at timepoints that are compared.
+    """Runs of an algorithm that ended, or were done, before others on the same instance, where these are compared.
 
     Attributes
     ----------
@@ -61,10 +61,11 @@ class EarlyEnds:
 
 
 class SampledRun(NamedTuple):
-    """A run at the timepoints, and how it ended; a whole run would keep its arrays alive."""
+    """A run at the timepoints, and how and when it ended; a whole run would keep its arrays alive."""
 
     values: FloatArray
     horizon: float
+    ended: float
     last: float
     end: End
 
@@ -72,7 +73,8 @@ class SampledRun(NamedTuple):
     def of(cls, run: Trajectory, grid: FloatArray) -> SampledRun:
         """Sample a run."""
         last = float(run.best[-1]) if run.best.size else np.inf
-        return cls(sample_staircase(run, grid), run.horizon, last, run.end)
+        ended = float(run.times[-1]) if run.end == "done" else run.horizon
+        return cls(sample_staircase(run, grid), run.horizon, ended, last, run.end)
 
 
 # Runs on one instance: algorithm -> seed -> run.
@@ -112,14 +114,16 @@ class EndsOfRuns:
         }
 
     def _extended(self, algorithm: str, run: SampledRun, watched: np.ndarray[Any, np.dtype[np.bool_]]) -> FloatArray:
-        later = self._grid > run.horizon
-        if run.end != "done" or not self._rivals_follow:
-            later &= watched
-        if run.end == "stopped" or not later.any():
+        if run.end == "done" and self._rivals_follow:
+            watched = np.ones_like(watched)
+        later = watched & (self._grid > run.horizon)
+        if run.end == "stopped" or not (watched & (self._grid > run.ended)).any():
             return run.values
         rule: Rule = "done" if run.end == "done" else self._ended
-        added = 0.0 if rule == "cut" else self._grid[later][-1] - max(self._grid[~later], default=0.0)
-        found = EarlyEnds(algorithm, rule, 1, run.horizon, run.horizon, float(added))
+        added = 0.0
+        if rule != "cut" and later.any():
+            added = self._grid[later][-1] - max(self._grid[self._grid <= run.horizon], default=0.0)
+        found = EarlyEnds(algorithm, rule, 1, run.ended, run.ended, float(added))
         known = self._early.get((algorithm, rule))
         self._early[algorithm, rule] = found if known is None else _joined(known, found)
         return run.values if rule == "cut" else np.where(later, run.last, run.values)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _FROM_THERE_ON = {
     "hold": "keeps its last value from there on (--ended cut leaves it out)",
     "cut": "is left out from there on",
-    "done": "reached the target there and counts as best from there on",
+    "done": "counts as best from there on",
 }
 
 
@@ -40,7 +40,8 @@ def early_end_text(ends: EarlyEnds) -> str:
     """
     when = f"{ends.first:,.5g}" if ends.first == ends.last else f"{ends.first:,.5g} to {ends.last:,.5g}"
     runs = "1 run" if ends.runs == 1 else f"{ends.runs:,} runs"
-    return f"{ends.algorithm} ended before others in {runs}, at {when}, and {_FROM_THERE_ON[ends.rule]}."
+    what = "reached its target" if ends.rule == "done" else "ended before others"
+    return f"{ends.algorithm} {what} in {runs}, at {when}, and {_FROM_THERE_ON[ends.rule]}."
 
 
 def _absent_text(result: RaceResult) -> str:

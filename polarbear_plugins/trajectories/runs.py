@@ -58,14 +58,14 @@ def end_at_target(trajectories: Iterable[Trajectory], target: float) -> Iterator
 
     >>> run = Trajectory(algorithm="a", instance="f", times=[1, 10, 15], best=[5.0, 2.0, 1.0], horizon=20)
     >>> next(end_at_target([run], target=3))
-    Trajectory(algorithm='a', instance='f', seed=0, 2 steps to 2 at time 10, watched until 10, done)
+    Trajectory(algorithm='a', instance='f', seed=0, 2 steps to 2 at time 10, watched until 20, done)
     """
     target = as_number(target, "target")
     for run in trajectories:
         there = np.flatnonzero(check_trajectory(run).best <= target)
         if there.size:
             until = there[0] + 1
-            yield _changed(run, run.times[:until], run.best[:until], float(run.times[there[0]]), "done")
+            yield _changed(run, run.times[:until], run.best[:until], run.horizon, "done")
         else:
             yield run
 

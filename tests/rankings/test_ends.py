@@ -51,7 +51,7 @@ def test_a_run_that_was_stopped_is_left_out_whatever_the_rule() -> None:
 def test_a_run_that_is_done_never_loses_to_rivals_that_go_on(ended: str) -> None:
     table = rank(short_and_long(end="done"), GRID, ended=ended)
     assert table.ranks.tolist() == [[[1, 2], [1, 2], [1, 1]]]
-    assert table.early_ends == (EarlyEnds("nm", "done", 1, 20.0, 20.0, 90.0),)
+    assert table.early_ends == (EarlyEnds("nm", "done", 1, 15.0, 15.0, 90.0),)
 
 
 def test_runs_that_are_done_tie_from_then_on() -> None:

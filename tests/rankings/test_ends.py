@@ -8,15 +8,18 @@ import pickle
 
 import numpy as np
 import pytest
-from builders import run_of
+from builders import run_of, table_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polarbear_plugins import RaceSettings, race
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.rankings.comparable import instances_seen, observed
 from polarbear_plugins.rankings.ends import EarlyEnds
 from polarbear_plugins.rankings.stream import rank, stream_rankings
 from polarbear_plugins.rankings.summaries import add_virtual_algorithms, table_among
 from polarbear_plugins.rankings.table import RankingTable
+from polarbear_plugins.trajectories.runs import end_at_target
 from polarbear_plugins.trajectories.trajectory import UNRANKED, Trajectory, best_at
 
 GRID = [10, 50, 100]
@@ -152,3 +155,27 @@ def test_damaged_early_ends_are_refused(change: dict[str, object]) -> None:
 def test_an_unknown_rule_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r'ended: expected "hold" or "cut", got \'keep\''):
         rank(short_and_long(), GRID, ended="keep")
+
+
+def test_alone_at_a_timepoint_an_algorithm_was_not_observed() -> None:
+    table = table_of([[[1.0, 2.0], [1.0, math.nan]]])
+    assert observed(table).tolist() == [[True, True], [False, False]]
+    assert instances_seen(table).tolist() == [[1, 1], [0, 0]]
+
+
+def test_a_value_equal_to_the_target_reaches_it() -> None:
+    [done, other] = end_at_target([run_of("a", best=[3, 2, 1]), run_of("b", best=[3, 2.5, 2.25])], target=2)
+    assert (done.end, done.times.tolist(), done.horizon) == ("done", [1, 10], 100)
+    assert (other.end, other.times.size) == ("unknown", 3)
+
+
+def test_in_a_race_a_run_that_is_done_is_best_from_there_on() -> None:
+    def done(*_: object) -> Trajectory:
+        return run_of("?", "?", best=[5, 2], times=[1, 4], horizon=4, end="done")
+
+    def going_on(_: object, horizon: float, __: int) -> Trajectory:
+        return run_of("?", "?", best=[4, 3, 0], times=[1, 5, 8], horizon=horizon)
+
+    settings = RaceSettings(seed=1, max_rounds=1)
+    result = race({"done": done, "on": going_on}, list(range(8)), [2, 6, 10], settings, workers=0)
+    assert result.state.table.ranks[0].tolist() == [[2, 1], [1, 2], [1, 2]]

@@ -33,7 +33,7 @@ from polarbear_plugins.experiments.races import resume as resume_race
 from polarbear_plugins.plugins.manager import installed_plugins
 from polarbear_plugins.problems.protocols import Suite
 from polarbear_plugins.racing.result import RaceResult
-from polarbear_plugins.racing.stored import stored_timepoints
+from polarbear_plugins.rankings.stream import default_timepoints
 from polarbear_plugins.trajectories.runs import per_dimension
 from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory
@@ -243,7 +243,7 @@ def _within(
     """Last and first timepoint, inside the time of the archive; as they are if all timepoints are given."""
     if not isinstance(parse_timepoints(timepoints), int):
         return budget, first
-    span = stored_timepoints(stored, 2)
+    span = default_timepoints(stored, 2)
     begin, end = float(span[0]), float(span[-1])
     last = end if budget is None else min(as_number(budget, "--budget", above=0), end)
     if first is None:

@@ -96,7 +96,7 @@ def match_archive(
             f"suite {_some(listed)}. Choose functions, instances and dimensions that the archive has, or problems of "
             f"the same names. {advice}".rstrip()
         )
-    renamed = tuple(_on(run, found[run.instance].name) for run in runs if run.instance in found)
+    renamed = tuple(run.changed(instance=found[run.instance].name) for run in runs if run.instance in found)
     identities = {identity.name: identity for identity in found.values()}
     unused = [name for name in listed if name not in identities]
     about = {
@@ -167,23 +167,6 @@ def _read(
     read = (plugins or installed_plugins()).read_trajectories(*sources, **options) if sources else ()
     named = [str(source) for source in sources if isinstance(source, str | Path)]
     return [*given, *read], named if len(named) == len(parts) else None
-
-
-def _on(run: Trajectory, instance: str) -> Trajectory:
-    """The same run with another name of its instance."""
-    return Trajectory(
-        algorithm=run.algorithm,
-        instance=instance,
-        seed=run.seed,
-        times=run.times,
-        best=run.best,
-        horizon=run.horizon,
-        incumbent=True,  # it may be one; its values were checked at its creation
-        group=run.group,
-        fixed_group=run.fixed_group,
-        dimension=run.dimension,
-        end=run.end,
-    )
 
 
 def _some(names: Iterable[str]) -> str:

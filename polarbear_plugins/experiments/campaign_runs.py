@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TypeAlias
@@ -121,7 +121,7 @@ class CampaignRuns:
         for stored_run in self._journal.runs():
             with self._journal.naming_damage("runs"):
                 run = Run.from_stored(stored_run.trajectory)
-            self._finished[run] = replace(stored_run.trajectory, instance=run.instance)
+            self._finished[run] = stored_run.trajectory.changed(instance=run.instance)
 
     def draw(self, count: int) -> list[Identity]:
         """Draw ``count`` instances, or all if the suite has fewer."""
@@ -179,7 +179,7 @@ class CampaignRuns:
                 run = by_request[outcome.request]
                 if outcome.failure is None:
                     self._finished[run] = outcome.trajectory
-                    renamed = replace(outcome.trajectory, instance=run.stored_instance)
+                    renamed = outcome.trajectory.changed(instance=run.stored_instance)
                     stored.append(JournalRun(number, renamed, outcome.seconds))
             if self._journal is not None:
                 self._journal.add_runs(stored)

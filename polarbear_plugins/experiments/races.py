@@ -25,7 +25,8 @@ from polarbear_plugins.racing.posteriors import check_inference
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import start_race
-from polarbear_plugins.racing.stored import StoredRivals, start_against, stored_timepoints
+from polarbear_plugins.racing.stored import StoredRivals, start_against
+from polarbear_plugins.rankings.stream import default_timepoints
 from polarbear_plugins.trajectories.runs import per_dimension
 
 
@@ -117,7 +118,7 @@ def race(
         )
         if settings.per_dimension:
             matched = replace(matched, runs=tuple(per_dimension(matched.runs)))
-        timepoints = stored_timepoints(matched.runs) if timepoints is None else timepoints
+        timepoints = default_timepoints(matched.runs) if timepoints is None else timepoints
         rivals = matched.rivals(timepoints, seed)
         state = start_against(sources[0].algorithms, timepoints, settings, rivals, tolerance)
     elif timepoints is None:

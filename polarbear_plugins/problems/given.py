@@ -40,6 +40,7 @@ class FunctionAlgorithm:
         trajectory = self.function(problem.value if isinstance(problem, GivenProblem) else problem, horizon, seed)
         if not isinstance(trajectory, Trajectory):
             raise InvalidInputError(f"{self.name!r} must return a Trajectory, got {type(trajectory).__name__}.")
+        # Checked again: a race keeps best values so far, so an incumbent that gets worse is refused.
         return replace(trajectory, algorithm=self.name, instance=problem.identity.name, seed=seed)
 
 

@@ -21,7 +21,7 @@ from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import RaceState, start_race
 from polarbear_plugins.rankings.ends import EarlyEnds, EndsOfRuns, InstanceRuns, SampledRun
 from polarbear_plugins.rankings.groups import GroupsOfRuns
-from polarbear_plugins.rankings.stream import check_timepoints_covered, default_timepoints, first_value, rank_cells
+from polarbear_plugins.rankings.stream import check_timepoints_covered, first_value, rank_cells
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
@@ -92,11 +92,6 @@ def sample_stored(runs: Sequence[Trajectory], timepoints: ArrayLike) -> StoredRu
         if run.end == "done":
             targets[run.instance] = max(targets.get(run.instance, -np.inf), float(run.best[-1]))
     return StoredRuns(values, targets, ends.found)
-
-
-def stored_timepoints(runs: Sequence[Trajectory], count: int = 50) -> FloatArray:
-    """Timepoints over the time in which every stored rival has values, up to the longest budget."""
-    return default_timepoints(runs, count)
 
 
 def start_against(

@@ -36,8 +36,7 @@ def compared_rows(table: RankingTable) -> BoolArray:
 
 def observed(table: RankingTable) -> BoolArray:
     """``[timepoint, algorithm]``: whether an algorithm was ever compared with another one there."""
-    there: BoolArray = np.logical_or.reduce((table.ranks > 0) & compared_rows(table)[..., None], axis=0)
-    return there
+    return instances_seen(table) > 0
 
 
 def instances_seen(table: RankingTable) -> NDArray[np.int_]:

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import natural_key
-from polarbear_plugins.trajectories.given import End
 from polarbear_plugins.trajectories.trajectory import UNRANKED, Trajectory
 
 
@@ -50,7 +48,7 @@ def hold_last_value(trajectories: Iterable[Trajectory], until: float) -> Iterato
     until = as_number(until, "hold_last_value: until")
     for run in trajectories:
         held = check_trajectory(run).horizon < until
-        yield _changed(run, run.times, run.best, until, run.end) if held else run
+        yield run.changed(horizon=until) if held else run
 
 
 def end_at_target(trajectories: Iterable[Trajectory], target: float) -> Iterator[Trajectory]:
@@ -65,7 +63,7 @@ def end_at_target(trajectories: Iterable[Trajectory], target: float) -> Iterator
         there = np.flatnonzero(check_trajectory(run).best <= target)
         if there.size:
             until = there[0] + 1
-            yield _changed(run, run.times[:until], run.best[:until], run.horizon, "done")
+            yield run.changed(times=run.times[:until], best=run.best[:until], end="done")
         else:
             yield run
 
@@ -84,23 +82,7 @@ def per_dimension(trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
                 f"{run!r} does not say the dimension of its instance, so its time cannot be counted in multiples of "
                 "it. Give a table a column dimension."
             )
-        yield _changed(run, run.times / dimension, run.best, run.horizon / dimension, run.end)
-
-
-def _changed(run: Trajectory, times: FloatArray, best: FloatArray, horizon: float, end: End) -> Trajectory:
-    return Trajectory(
-        algorithm=run.algorithm,
-        instance=run.instance,
-        seed=run.seed,
-        times=times,
-        best=best,
-        horizon=horizon,
-        incumbent=True,  # it may be one; its values were checked at its creation
-        group=run.group,
-        fixed_group=run.fixed_group,
-        dimension=run.dimension,
-        end=end,
-    )
+        yield run.changed(times=run.times / dimension, horizon=run.horizon / dimension)
 
 
 def check_trajectory(trajectory: Trajectory) -> Trajectory:

@@ -209,6 +209,15 @@ class Trajectory:
         ending = check_ending(dimension, end, _last_value(self.best), who)
         return self._labelled(self.group, self.fixed_group, *ending)
 
+    def changed(self, **fields: Any) -> Trajectory:
+        """The same run with other fields; its values may be those of an incumbent, which are not checked again.
+
+        >>> Trajectory(algorithm="a", instance="f1", times=[1], best=[5.0]).changed(instance="f2", horizon=9)
+        Trajectory(algorithm='a', instance='f2', seed=0, 1 steps to 5 at time 1, watched until 9)
+        """
+        build, values = self.__reduce__()
+        return build(**dict(zip(_FIELDS, values, strict=True)) | fields)
+
     def _labelled(self, group: str | None, fixed_group: bool, dimension: int | None, end: End) -> Trajectory:
         copy = Trajectory.__new__(Trajectory)
         same = self.algorithm, self.instance, self.seed, self.times, self.best, self.horizon
@@ -270,6 +279,7 @@ class Trajectory:
         )
 
 
+_FIELDS = ("algorithm", "instance", "seed", "times", "best", "horizon", "group", "fixed_group", "dimension", "end")
 _SCALARS = ("algorithm", "instance", "seed", "horizon", "group", "fixed_group", "dimension", "end")
 
 

@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "plots": "trajectories measures partial_orders posterior selection racing",
     "integrations": "trajectories rankings problems plugins plackett_luce inference racing execution",
     # level 7
-    "experiments": "trajectories problems plugins planning posterior racing execution journal",
+    "experiments": "trajectories rankings problems plugins planning posterior racing execution journal",
     "report": "display trajectories rankings plugins posterior selection racing plots",
     # level 8
     "cli": "everything",

@@ -19,8 +19,9 @@ from polarbear_plugins.racing.forecast import forecast
 from polarbear_plugins.racing.posteriors import infer
 from polarbear_plugins.racing.rules import decide, enter, observe, plan
 from polarbear_plugins.racing.state import Order, RaceState, check_about
-from polarbear_plugins.racing.stored import StoredRivals, sample_stored, start_against, stored_timepoints
+from polarbear_plugins.racing.stored import StoredRivals, sample_stored, start_against
 from polarbear_plugins.rankings.ends import EarlyEnds
+from polarbear_plugins.rankings.stream import default_timepoints
 
 GRID = [1.0, 10.0, 100.0]
 SETTINGS = RaceSettings(seed=1, draws=200, batch_size=2, batch_min=2)
@@ -184,7 +185,7 @@ def replace_end(run: Trajectory, end: Any) -> Trajectory:
 
 def test_timepoints_go_over_the_time_in_which_all_rivals_count() -> None:
     runs = [run_of("a", "f0", [9.0, 5.0], horizon=10), run_of("b", "f0", [9.0, 5.0, 1.0])]
-    assert stored_timepoints(runs, 3).tolist() == [1, 10, 100]
+    assert default_timepoints(runs, 3).tolist() == [1, 10, 100]
 
 
 def test_a_timepoint_outside_the_archive_is_refused() -> None:

@@ -72,8 +72,9 @@ def selection_section(
         ""
         if result.posterior.joint or result.timepoints.size == 1
         else f"<p>The prior {text(result.settings.prior)} treats timepoints as independent: a value over several of "
-        "them then varies as little as that model implies, so the intervals, P(best) and the quantiles are "
-        "overconfident. Means are not affected; for the rest, use a temporal prior such as bspline.</p>"
+        "them then varies as little as that model implies, so the intervals, P(best), the quantiles and whether a "
+        "choice is supported are overconfident. Means are not affected; for the rest, use a temporal prior such as "
+        "bspline.</p>"
     )
     basis = (
         " Since the model does not fit, that probability follows from first places among them."

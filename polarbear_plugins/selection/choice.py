@@ -60,7 +60,10 @@ class Choice:
 
     @property
     def support(self) -> float:
-        """Probability that nothing is noticeably better: about the best value, as good as a win in 45 of 100."""
+        """Probability that nothing is noticeably better: about the best value, as good as a win in 45 of 100.
+
+        As sure as the draws: too sure if the preference spans several timepoints and the posterior is not joint.
+        """
         return float(about_best(self.values, self.candidates.index(self.algorithm)).mean())
 
     @property

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import logging
 import math
 import pickle
 import subprocess
@@ -22,7 +23,7 @@ from optuna.trial import Trial, TrialState, create_trial  # noqa: E402
 
 from polarbear_plugins import PolarBearError  # noqa: E402
 from polarbear_plugins.errors import PolarBearWarning  # noqa: E402
-from polarbear_plugins.integrations.optuna_pruner import PolarBearPruner, report  # noqa: E402
+from polarbear_plugins.integrations.optuna_pruner import PolarBearPruner, explain, report  # noqa: E402
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -100,7 +101,8 @@ MAKERS = {
     "hyperband": lambda: optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9),
     "wilcoxon": quietly(lambda: optuna.pruners.WilcoxonPruner(p_threshold=0.05)),
 }
-WRITES_TO_STORAGE = {"successive-halving", "hyperband"}  # they note in the trial which rung it is on
+# They note in the trial which rung it is on, or why it is pruned.
+WRITES_TO_STORAGE = {"successive-halving", "hyperband", "polarbear", "polarbear-two-timepoints"}
 # Which bracket a trial is in depends on the name of the study, and added trials stand on no rung.
 NEVER_PRUNES_THIS = {"nop", "hyperband", "successive-halving"}
 NOT_SYMMETRIC = {"hyperband"}
@@ -481,6 +483,25 @@ class TestEstimate:
         assert study.trials[-1].state == TrialState.COMPLETE
         assert study.trials[-1].value > study.trials[0].value
 
+    def test_a_trial_that_was_beaten_does_not_become_the_best(self) -> None:
+        study = study_of(RUIN, pruner=PolarBearPruner(criterion="rank"))
+        trial = running(study, [10.0] * 24)  # its own mean, and the guess from the differences, are lower
+        assert trial.should_prune()
+        study.tell(trial, study.pruner.estimate(study, trial))
+        assert study.best_trial.number == 0
+        assert study.trials[-1].value > study.trials[0].value
+
+    def test_a_trial_that_returned_an_estimate_is_no_reference(self) -> None:
+        study = study_of(GOOD)
+        trial = running(study, BAD[:8])
+        assert trial.should_prune()
+        study.tell(trial, study.pruner.estimate(study, trial))
+        last = running(study, worse(3.0))
+        assert last.should_prune()
+        assert explain(study)["by"].tolist() == [0, 0]
+        rankings = study.pruner._references(study, study.trials[-1], 1.0)
+        assert [one.number for one in rankings] == [0]
+
 
 SEVERAL = st.lists(
     st.lists(st.sampled_from([0.0, 1.0, 2.0, math.nan, math.inf, -math.inf]), min_size=1, max_size=8), max_size=5
@@ -494,6 +515,204 @@ def test_whatever_was_reported_gives_an_answer(finished: list[list[float]], loss
     trial = running(study, losses)
     assert type(trial.should_prune()) is bool
     assert not math.isnan(study.pruner.estimate(study, trial))
+
+
+# What the objective returns decides
+
+RUIN = [100.0 if k % 8 == 7 else 9.0 for k in range(24)]  # lower in seven of eight, and a mean of 20.4
+
+
+def test_a_trial_with_the_better_mean_is_not_pruned_however_often_it_loses() -> None:
+    study = study_of(RUIN)
+    trial = study.ask()
+    for step in range(24):
+        trial.report(10.0, step)
+        if step >= 7:  # the first instance on which the finished trial is ruined
+            assert not trial.should_prune()
+
+
+def test_ranks_alone_prune_a_trial_with_the_better_mean() -> None:
+    assert judged(study_of(RUIN, pruner=PolarBearPruner(criterion="rank")), [10.0] * 24)
+
+
+@pytest.mark.parametrize("criterion", ["mean", "rank"])
+def test_an_equal_mean_is_as_good(criterion: str) -> None:
+    other = [9.0] * 15 + [25.0]
+    assert judged(study_of(other, pruner=PolarBearPruner(criterion=criterion)), [10.0] * 16) == (criterion == "rank")
+
+
+def test_the_mean_is_taken_over_the_instances_that_both_have() -> None:
+    study = study_of([*[9.0] * 16, 1000.0])  # the ruin is on an instance that the trial has not seen
+    assert judged(study, [10.0] * 16)
+
+
+def test_another_trial_with_a_lower_mean_prunes_instead() -> None:
+    study = study_of(RUIN, [9.5] * 24)
+    trial = running(study, [10.0] * 24)
+    assert trial.should_prune()
+    assert explain(study).loc[trial.number, "by"] == 1
+
+
+def test_means_count_at_every_timepoint() -> None:
+    study = study_of(pruner=PolarBearPruner(n_timepoints=2))
+    add(study, {2 * k + time: 1.0 for k in range(24) for time in range(2)}, value=1.0)
+    early = {2 * k: 2.0 for k in range(24)}
+    assert judged(study, {**early, **{2 * k + 1: 2.0 for k in range(24)}})
+    lucky = {2 * k + 1: 2.0 if k else -100.0 for k in range(24)}  # its mean is lower at the second timepoint
+    assert not judged(study, {**early, **lucky})
+
+
+def test_infinite_means_say_nothing_and_ranks_decide() -> None:
+    assert judged(study_of([math.inf, *GOOD[1:]]), [math.inf, *BAD[1:]])
+
+
+def test_means_of_a_maximised_study_are_better_if_higher() -> None:
+    study = study_of([-loss for loss in RUIN], direction="maximize")
+    assert not judged(study, [-10.0] * 24)
+    assert judged(study, [-200.0] * 24)
+
+
+# Goals
+
+
+def test_a_goal_is_a_level_of_certainty_and_alpha_overrides_it() -> None:
+    assert "alpha=0.995" in repr(PolarBearPruner())
+    assert "alpha=0.8" in repr(PolarBearPruner(goal="optimize"))
+    assert "alpha=0.9," in repr(PolarBearPruner(goal="optimize", alpha=0.9))
+
+
+def test_to_optimize_is_to_prune_earlier() -> None:
+    losses = [loss - 0.2 if k == 3 else loss + 0.4 for k, loss in enumerate(GOOD[:6])]
+    assert not judged(study_of(GOOD), losses)
+    assert judged(study_of(GOOD, pruner=PolarBearPruner(goal="optimize")), losses)
+
+
+# Reasons
+
+
+def test_a_pruned_trial_keeps_by_whom_how_surely_and_on_what() -> None:
+    study = study_of(GOOD, BAD)
+    trial = running(study, {k: BAD[k] + 1 for k in (1, 3, 4, 7, 8, 9, 10, 11)})
+    assert trial.should_prune()
+    study.tell(trial, state=TrialState.PRUNED)
+    [row] = explain(study).itertuples()
+    assert (row.Index, row.state, row.by) == (2, "PRUNED", 0)
+    assert 0.995 <= row.probability < 1
+    assert row.instances == [1, 3, 4, 7, 8, 9, 10, 11]
+    assert row.mean == pytest.approx(np.mean([BAD[k] + 1 for k in row.instances]))
+    assert row.mean_by == pytest.approx(np.mean([GOOD[k] for k in row.instances]))
+
+
+def test_reasons_are_in_the_units_of_the_study() -> None:
+    study = study_of([-loss for loss in GOOD], direction="maximize")
+    assert judged(study, [-loss for loss in BAD])
+    assert explain(study).loc[1, "mean"] == pytest.approx(-np.mean(BAD))
+
+
+def test_a_reason_is_one_line_in_the_log_of_optuna(caplog: pytest.LogCaptureFixture) -> None:
+    study = study_of(GOOD)
+    trial = running(study, BAD)
+    handlers = logging.getLogger("optuna")
+    handlers.addHandler(caplog.handler)
+    optuna.logging.set_verbosity(optuna.logging.INFO)
+    try:
+        assert trial.should_prune()
+    finally:
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        handlers.removeHandler(caplog.handler)
+    [line] = {record.getMessage() for record in caplog.records if record.levelno == logging.INFO}
+    assert "Trial 1 is pruned: trial 0 is better with probability 0.99" in line
+    assert f"on 12 instances that both have reported (means {np.mean(BAD):.6g} and {np.mean(GOOD):.6g})." in line
+
+
+def test_a_failure_has_no_mean_in_a_reason() -> None:
+    study = study_of(GOOD)
+    assert judged(study, [math.nan] * 12)
+    assert explain(study)["mean"].isna().all()
+
+
+def test_nothing_is_written_about_a_trial_that_goes_on() -> None:
+    study = study_of(GOOD)
+    assert not judged(study, GOOD)
+    assert study.trials[-1].user_attrs == {}
+    assert explain(study).empty
+
+
+def test_a_trial_that_has_ended_is_judged_but_not_written_to() -> None:
+    study = study_of(GOOD, BAD)
+    assert study.pruner.prune(study, study.trials[1])
+    assert study.trials[1].user_attrs == {}
+
+
+# What is looked up
+
+
+def count_lookups(study: optuna.Study, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    asked: list[int] = []
+    original = study.get_trials
+    monkeypatch.setattr(study, "get_trials", lambda *given, **named: asked.append(1) or original(*given, **named))
+    return asked
+
+
+def test_finished_trials_are_looked_up_once_for_a_trial_and_then_once_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("polarbear_plugins.integrations.optuna_pruner.references.monotonic", lambda: now)
+    study = study_of(GOOD)
+    asked = count_lookups(study, monkeypatch)
+    for _ in range(2):
+        trial = study.ask()
+        for step, loss in enumerate(GOOD):
+            trial.report(loss, step)
+            trial.should_prune()
+    assert len(asked) == 2
+    now = 1.0
+    trial.should_prune()
+    assert len(asked) == 3
+
+
+def test_what_finished_in_the_meantime_counts_for_the_next_trial() -> None:
+    study = study_of(BAD)
+    assert not judged(study, BAD)
+    add(study, GOOD)
+    assert judged(study, BAD)
+
+
+def test_studies_of_the_same_name_in_two_storages_are_not_mixed_up() -> None:
+    pruner = PolarBearPruner()
+    judgements = []
+    for finished in (GOOD, worse(9.0)):
+        study = optuna.create_study(study_name="same", pruner=pruner)
+        add(study, finished)
+        judgements.append(judged(study, BAD))
+    assert judgements == [True, False]
+
+
+@pytest.mark.slow
+def test_a_report_costs_no_more_queries_than_with_the_wilcoxon_pruner(tmp_path: Path) -> None:
+    from sqlalchemy import event
+    from sqlalchemy.engine import Engine
+
+    queries: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        queries.append(statement)
+
+    counts = []
+    for name in ("polarbear", "wilcoxon"):
+        study = optuna.create_study(storage=f"sqlite:///{tmp_path / name}.db", pruner=MAKERS[name]())
+        for k in range(3):
+            add(study, worse(k))
+        trial = study.ask()
+        event.listen(Engine, "before_cursor_execute", note)
+        for step, loss in enumerate(worse(0.1)):
+            trial.report(loss, step)
+            trial.should_prune()
+        event.remove(Engine, "before_cursor_execute", note)
+        counts.append(sum(query.lstrip().startswith("SELECT") for query in queries))
+        queries.clear()
+    assert counts[0] <= counts[1]
 
 
 def storages(folder: Path) -> dict[str, Callable[[], object]]:

@@ -95,12 +95,23 @@ def _finished_trials(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
 
 def _value(trial: optuna.trial.FrozenTrial, sign: int) -> float:
     """Value of a trial, minimised; nan, as of a failed evaluation, if it failed, was pruned or broke a constraint."""
-    feasible = all(violation <= 0 for violation in trial.constraints.values())
+    feasible = all(violation <= 0 for violation in _constraints(trial).values())
     if trial.state != optuna.trial.TrialState.COMPLETE or not feasible:
         return math.nan
     if trial.value is None:
         raise SourceError(f"is damaged: trial {trial.number} is complete and has no value.")
     return sign * float(trial.value)
+
+
+def _constraints(trial: optuna.trial.FrozenTrial) -> dict[str, float]:
+    """Constraints of a trial by name; a value above 0 breaks one.
+
+    Read from the storage's own form, as ``FrozenTrial.constraints`` of Optuna 5 does: Optuna 4 has no such attribute.
+    """
+    # All in one list from a sampler's constraints_func, None if that failed; one attribute each from set_constraint.
+    listed = trial.system_attrs.get("constraints") or ()
+    named = {key: value for key, value in trial.system_attrs.items() if key.startswith("constraints:")}
+    return {f"constraints:{place}": value for place, value in enumerate(listed)} | named
 
 
 def _by_trial(trials: Sequence[optuna.trial.FrozenTrial], sign: int, _: bool) -> _Points:

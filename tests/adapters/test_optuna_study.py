@@ -4,6 +4,7 @@ import datetime
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -198,11 +199,46 @@ def test_failed_and_pruned_trials_take_their_place_without_a_value() -> None:
     assert read(study) == [Trajectory(algorithm="a", instance="f", times=[2, 3], best=[5.0, 4.0], horizon=5)]
 
 
-def test_trials_that_break_a_constraint_have_no_value() -> None:
+# From a sampler's constraints_func, and from the set_constraint of Optuna 5.
+@pytest.mark.parametrize(
+    "attributes", [{"constraints": [-1.0, 0.5]}, {"constraints:time": -1.0, "constraints:size": 0.5}]
+)
+def test_trials_that_break_a_constraint_have_no_value(attributes: dict[str, Any]) -> None:
     study = make("a-f-0", [5.0])
-    study.add_trial(optuna.trial.create_trial(value=1.0, system_attrs={"constraints": [0.5]}))
+    study.add_trial(optuna.trial.create_trial(value=1.0, system_attrs=attributes))
     assert read(study)[0].best.tolist() == [5.0]
-    assert study.best_value == 5.0
+
+
+def test_the_best_value_with_constraints_is_that_of_the_study() -> None:
+    study = optuna.create_study(study_name="a-f-0")
+    for value, violation in [(3.0, -1.0), (1.0, 0.5), (2.0, 0.0)]:
+        study.add_trial(optuna.trial.create_trial(value=value, system_attrs={"constraints": [violation]}))
+    assert read(study)[0].best[-1] == study.best_value == 2.0
+
+
+@pytest.mark.skipif(not hasattr(optuna.trial.FrozenTrial, "constraints"), reason="Optuna 4 has no named constraints")
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"constraints": None},  # constraints_func failed
+        {"constraints": []},
+        {"constraints": [0.0, -1.0]},
+        {"constraints": [0.0, 1.0]},
+        {"constraints:a": 1.0},
+        {"constraints": [-1.0], "constraints:a": 1.0},
+        {"constraints": [1.0], "constraints:a": -1.0},
+        {"constraints": [1.0], "constraints:0": -1.0},  # the name of the first in the list
+        {"other": [1.0], "constraint": 1.0},
+    ],
+)
+def test_constraints_are_those_that_optuna_reads(attributes: dict[str, Any]) -> None:
+    trial = optuna.trial.create_trial(value=1.0, system_attrs=attributes)
+    with warnings.catch_warnings(action="ignore"):  # Optuna warns of a name that is there twice
+        feasible = all(violation <= 0 for violation in trial.constraints.values())
+    study = make("a-f-0", [5.0])
+    study.add_trial(trial)
+    assert read(study)[0].best[-1] == (1.0 if feasible else 5.0)
 
 
 def test_trials_that_still_run_are_not_watched() -> None:

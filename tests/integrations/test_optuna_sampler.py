@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from polarbear_plugins import RaceSettings
 from polarbear_plugins.errors import InvalidInputError, MissingExtraError
 
 optuna = pytest.importorskip("optuna")
-contracts = pytest.importorskip("optuna.testing.pytest_samplers")
 sampler_module = pytest.importorskip("polarbear_plugins.integrations.optuna_sampler")
 PolarBearSampler = sampler_module.PolarBearSampler
 race_result, likely_best = sampler_module.race_result, sampler_module.likely_best
@@ -50,23 +49,6 @@ def create(storage: Any = None, **options: Any) -> Any:
 
 def cells(study: Any) -> list[tuple[str, int]]:
     return [(trial.system_attrs[CELL]["candidate"], trial.params["instance"]) for trial in study.trials]
-
-
-# What Optuna asks of every sampler
-
-
-class TestContract(contracts.BasicSamplerTestCase, contracts.SingleOnlySamplerTestCase):  # type: ignore[misc]
-    @pytest.fixture
-    def sampler(self) -> Callable[[], Any]:
-        return lambda: PolarBearSampler(seed=1)
-
-
-class TestRelativeContract(contracts.RelativeSamplerTestCase):  # type: ignore[misc]
-    @pytest.fixture
-    def sampler(self) -> Callable[[], Any]:
-        # The default base sampler draws its first trials independently.
-        base = optuna.samplers.TPESampler
-        return lambda: PolarBearSampler(base=base(n_startup_trials=0, multivariate=True, seed=1), seed=1)
 
 
 # Given candidates

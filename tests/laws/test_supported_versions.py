@@ -99,6 +99,12 @@ def test_the_minimum_environments_take_the_lowest_versions_of_what_they_install(
         assert tox[section]["base_python"] == "python3.11"
 
 
+def test_one_environment_takes_the_lowest_optuna_and_is_otherwise_as_usual(root: Path) -> None:
+    own = dict(_tox(root)["testenv:optuna-lowest"])
+    assert own.pop("deps").split() == [f"optuna=={versions.lowest(['optuna'], root)['optuna']}"]
+    assert list(own) == ["description"]
+
+
 def test_the_page_has_the_lower_bounds_of_the_package_and_newer_versions_that_were_tested(root: Path) -> None:
     page = (root / "docs" / "evidence" / "reliability_tests.md").read_text()
     expected = [tuple(row.split(" | ")[:2]) for row in versions.table(root)[2:]]
@@ -112,7 +118,7 @@ def test_the_page_names_the_environments_that_tox_has(root: Path) -> None:
     page = (root / "docs" / "evidence" / "reliability_tests.md").read_text()
     named = set(re.findall(r"tox -e ([\w-]+)", page))
     own = {section.partition(":")[2] for section in _tox(root).sections() if ":" in section}
-    assert {"minimum", "minimum-core", "newest", "audit"} <= named
+    assert {"minimum", "minimum-core", "optuna-lowest", "newest", "audit"} <= named
     assert {name for name in named if not re.fullmatch(r"py3\d+", name)} <= own
 
 

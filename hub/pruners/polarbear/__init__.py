@@ -2,4 +2,5 @@
 
 from polarbear_plugins.integrations.optuna_pruner import PolarBearPruner
 
+
 __all__ = ["PolarBearPruner"]

@@ -30,12 +30,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+import fold_tables
 import numpy as np
 from fold_tables import TABLES, Axes, cached, cross_validate
 from numpy.typing import NDArray
 
 from polarbear_plugins.adapters.yahpo import Surrogate, load_surrogate
-from polarbear_plugins.problems.spaces import ConfigurationSpace, Float, Integer, Value
+from polarbear_plugins.problems.spaces import Categorical, ConfigurationSpace, Float, Integer, Value
 
 YARDSTICK = Path(__file__).parents[1] / "yardsticks" / "pruners"
 sys.path.append(str(YARDSTICK))
@@ -233,28 +234,28 @@ def gauss_task() -> TableTask:
 class YahpoTask:
     """A surrogate of YAHPO Gym with data sets as folds.  The truth is the mean over those that a study does not see.
 
-    The best truth is that of a random sample of configurations; a study may find a better one, whose regret is then
-    negative.
+    The best truth is that of configurations that an evolutionary search has found; a study may find a better one, whose
+    regret is then negative.
     """
 
     n_folds = 15
-    _sample_size = 2000
+    _sample_size, _generations, _children = 1000, 16, 250
 
     def __init__(self, name: str, surrogate: Surrogate, target: str, cache: Path) -> None:
         self.name, self.space = name, surrogate.space
         self._surrogate, self._column = surrogate, surrogate.targets.index(target)
         self._sign = -1.0 if target in surrogate.description.maximized else 1.0
         self._fidelities: dict[str, Value] = {key: bounds.upper for key, bounds in surrogate.fidelities.items()}
-        definition = surrogate.scenario, target, self._sample_size, str(surrogate.folder)
-        self._sample = cached(cache, name, definition, self._evaluate_sample)
-        means = self._sample.mean(axis=1)
-        self._scale = float(np.median(means) - means.min())
+        definition = Path(__file__).read_text(), str(surrogate.folder)
+        self._known = cached(cache, name, definition, self._search)
+        means = self._known.mean(axis=1)
+        self._scale = float(np.median(means[: self._sample_size]) - means.min())
 
     def draw(self, seed: int) -> Drawn:
         """Draw the data sets that the study sees."""
         order = generator_of(seed, self.name).permutation(len(self._surrogate.instances))
         seen, unseen = order[: self.n_folds], order[self.n_folds :]
-        lowest = self._sample[:, unseen].mean(axis=1).min()
+        lowest = self._known[:, unseen].mean(axis=1).min()
         return Drawn(
             lambda parameters: self._losses([parameters], seen)[0],
             lambda parameters: float((self._losses([parameters], unseen).mean() - lowest) / self._scale),
@@ -268,10 +269,38 @@ class YahpoTask:
         ]
         return self._sign * np.stack(found, axis=-1)
 
-    def _evaluate_sample(self) -> FloatArray:
+    def _search(self) -> FloatArray:
+        """Losses on all data sets of a random sample, followed by those of the descendants of good configurations."""
         rng = np.random.default_rng(0)
-        sample = [self.space.sample(rng) for _ in range(self._sample_size)]
-        return self._losses(sample, np.arange(len(self._surrogate.instances)))
+        everywhere = np.arange(len(self._surrogate.instances))
+        known = [self.space.sample(rng) for _ in range(self._sample_size)]
+        losses = self._losses(known, everywhere)
+        for _ in range(self._generations):
+            # By the mean over some of the data sets, since that over the others of a study has its own lowest point.
+            some = rng.permutation(everywhere)[: everywhere.size // 2]
+            parents = losses[:, some].mean(axis=1).argsort()[:10]
+            children = [mutated(known[rng.choice(parents)], self.space, rng) for _ in range(self._children)]
+            known += children
+            losses = np.concatenate([losses, self._losses(children, everywhere)])
+        return losses
+
+
+def mutated(parent: Parameters, space: ConfigurationSpace, rng: np.random.Generator) -> dict[str, Value]:
+    """A configuration near another: about half of the parameters differ, by a tenth of their range."""
+    child: dict[str, Value] = dict(parent)
+    for name, parameter in space.parameters.items():
+        if rng.random() < 0.5:
+            continue
+        if isinstance(parameter, Categorical):
+            child[name] = parameter.sample(rng)
+            continue
+        to, back = (np.log, np.exp) if parameter.log else (float, float)
+        lower, upper = to(parameter.lower), to(parameter.upper)
+        moved = float(
+            np.clip(back(rng.normal(to(parent[name]), (upper - lower) / 10)), parameter.lower, parameter.upper)
+        )
+        child[name] = round(moved) if isinstance(parameter, Integer) else moved
+    return child
 
 
 BOWLS = {
@@ -300,6 +329,12 @@ class Sources:
     cache: Path
     grid: int
     yahpo: Path | None
+
+
+def fingerprint(sources: Sources) -> str:
+    """Changes with the definition of the tasks: results with different ones must not be compared."""
+    texts = [Path(module).read_text() for module in (__file__, fold_tables.__file__)]
+    return f"{zlib.crc32(repr((texts, sources.grid)).encode()):08x}"
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """Pruners at equal budget: the regret of the configuration that a user takes from a study.
 
     python benchmarks/evidence/equal_budget.py --yahpo yahpo_data --output equal_budget.json
-    python benchmarks/evidence/equal_budget.py --tasks noisy --methods none polarbear --first-seed 1000
+    python benchmarks/evidence/equal_budget.py --tasks noisy --methods polarbear --first-seed 1000 --beside others.json
 
 Each study may spend the fold evaluations of 60 complete trials; what pruning saves goes to further trials.  A trial
 that the end of the budget cuts off does not count.  Tasks are described in benchmarks/fold_tasks.py, methods in
@@ -41,7 +41,7 @@ from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from threadpoolctl import threadpool_limits
 
 sys.path.append(str(Path(__file__).parents[1]))
-from fold_tasks import NAMES, YAHPO, FloatArray, Parameters, Sources, Task, generator_of, load_task
+from fold_tasks import NAMES, YAHPO, FloatArray, Parameters, Sources, Task, fingerprint, generator_of, load_task
 from measuring import parse_arguments, report_figure
 from pruning_methods import METHODS, Plan
 
@@ -179,28 +179,33 @@ def compare_with_best(regrets: Mapping[str, FloatArray]) -> dict[str, dict[str, 
     """Mean regret of each row, and its paired difference to the row with the lowest mean.
 
     >>> found = compare_with_best({"a": np.array([0.0, 1.0]), "b": np.array([0.5, 2.5])})
-    >>> found["b"]["behind"], found["b"]["z"], found["a"]["z"]
-    (1.0, 2.0, 0.0)
+    >>> found["b"]["behind"], found["b"]["behind_error"]
+    (1.0, 0.5)
     """
     best = regrets[min(regrets, key=lambda label: regrets[label].mean())]
-    found = {}
-    for label, values in regrets.items():
-        behind, error = float((values - best).mean()), standard_error(values - best)
-        found[label] = {
+    return {
+        label: {
             "regret": float(values.mean()),
             "error": standard_error(values),
-            "behind": behind,
-            "behind_error": error,
-            "z": behind / error if error > 0 else (np.inf if behind > 0 else 0.0),
+            "behind": float((values - best).mean()),
+            "behind_error": standard_error(values - best),
         }
-    return found
+        for label, values in regrets.items()
+    }
+
+
+def z_of(compared: Mapping[str, float]) -> float:
+    """By how many standard errors a row is behind; infinite if by the same for all seeds."""
+    if compared["behind"] == 0:
+        return 0.0
+    return compared["behind"] / compared["behind_error"] if compared["behind_error"] > 0 else np.inf
 
 
 def mark(compared: Mapping[str, float]) -> str:
     """``=`` for the best, ``~`` if not significantly worse, else nothing."""
     if compared["behind"] == 0:
         return "="
-    return "~" if compared["z"] < 2 else " "
+    return "~" if z_of(compared) < 2 else " "
 
 
 def print_block(title: str, rows: Mapping[str, Mapping[str, FloatArray]]) -> dict[str, dict[str, float]]:
@@ -212,7 +217,7 @@ def print_block(title: str, rows: Mapping[str, Mapping[str, FloatArray]]) -> dic
         one = compared[label]
         print(
             f"{mark(one)} {label:36}{one['regret']:8.4f}{one['error']:8.4f}{one['behind']:9.4f}"
-            f"{one['behind_error']:8.4f}{one['z']:7.1f}{row['trials'].mean():8.0f}{row['complete'].mean():10.0f}"
+            f"{one['behind_error']:8.4f}{z_of(one):7.1f}{row['trials'].mean():8.0f}{row['complete'].mean():10.0f}"
             f"{row['evaluations'].mean():7.0f}{row['seconds'].mean():9.2f}{row['pruning_seconds'].mean():8.2f}",
             flush=True,
         )
@@ -236,7 +241,7 @@ def print_averages(
         By task and row, see :func:`compare_with_best`.
     """
     tasks = list(regrets)
-    labels = list(regrets[tasks[0]])
+    labels = [label for label in regrets[tasks[0]] if all(label in regrets[task] for task in tasks)]
     average = compare_with_best({label: np.mean([regrets[task][label] for task in tasks], axis=0) for label in labels})
     bases = {task: regrets[task]["none"].mean() for task in tasks if "none" in labels}
     relative = compare_with_best(
@@ -255,7 +260,7 @@ def print_averages(
             f"{compared[task][label]['regret']:{width - 1}.4f}{mark(compared[task][label])}"
             for task, width in zip(tasks, widths, strict=True)
         )
-        worse = sum(compared[task][label]["z"] >= 2 for task in tasks)
+        worse = sum(z_of(compared[task][label]) >= 2 for task in tasks)
         ratio = (
             f"{relative[label]['regret']:9.2f}{mark(relative[label])}{relative[label]['error']:7.2f}"
             if relative
@@ -284,6 +289,19 @@ def blocks(options: argparse.Namespace, sources: Sources) -> Iterator[tuple[str,
         yield sampler, task, jobs
 
 
+def read_earlier(path: Path, about: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, dict[str, FloatArray]]]:
+    """Figures by task and sampler from an earlier output, as :func:`run_block` gives them."""
+    data = json.loads(path.read_text())
+    different = [key for key, value in about.items() if data[key] != value]
+    if different:
+        sys.exit(f"{path} is from other studies: {', '.join(different)} differ. Run its methods again.")
+    earlier: dict[tuple[str, str], dict[str, dict[str, FloatArray]]] = defaultdict(dict)
+    for row in data["rows"]:
+        figures = {key: np.array(values) for key, values in row["seeds"].items()}
+        earlier[row["task"], row["sampler"]][row["method"]] = figures
+    return earlier
+
+
 def prepare_worker() -> None:
     """Use one thread, and keep Optuna from logging each trial."""
     threadpool_limits(1)
@@ -310,6 +328,7 @@ def main() -> None:
         help="folder for tables that take minutes to compute",
     )
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--beside", type=Path, metavar="JSON", help="an earlier output: its methods are not run again")
     parser.add_argument("--output", type=Path)
     options = parse_arguments(parser, {"seeds": 2, "complete_trials": 8, "grid": 3, "tasks": QUICK_TASKS})
     if options.seeds < 2:
@@ -322,22 +341,24 @@ def main() -> None:
     regrets: dict[str, dict[str, dict[str, FloatArray]]] = defaultdict(dict)
     compared: dict[str, dict[str, dict[str, dict[str, float]]]] = defaultdict(dict)
     rows = []
+    about = {key: getattr(options, key) for key in ("seeds", "first_seed", "complete_trials")}
+    about["tasks"] = fingerprint(sources)
+    earlier = read_earlier(options.beside, about) if options.beside else {}
     with ProcessPoolExecutor(options.workers, initializer=prepare_worker) as pool:
         for sampler, task, jobs in blocks(options, sources):
-            found = run_block(pool, jobs)
+            found = earlier.get((task, sampler), {}) | run_block(pool, jobs)
             budget = options.complete_trials * folds[task]
             title = f"{task}, {sampler}: {folds[task]} folds, {budget} evaluations, {options.seeds} seeds"
             compared[sampler][task] = print_block(title, found)
             regrets[sampler][task] = {label: row["regret"] for label, row in found.items()}
             rows += [
                 {"task": task, "sampler": sampler, "method": label, **compared[sampler][task][label]}
-                | {key: values.tolist() if key == "regret" else float(values.mean()) for key, values in row.items()}
+                | {"seeds": {key: values.round(6).tolist() for key, values in row.items()}}
                 for label, row in found.items()
             ]
     averages = {sampler: print_averages(sampler, regrets[sampler], compared[sampler]) for sampler in options.samplers}
     if options.output:
-        about = {key: getattr(options, key) for key in ("seeds", "first_seed", "complete_trials", "grid")}
-        options.output.write_text(json.dumps({**about, "averages": averages, "rows": rows}, indent=1) + "\n")
+        options.output.write_text(json.dumps({**about, "averages": averages, "rows": rows}) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -165,6 +166,34 @@ def test_what_is_reported_is_what_the_pruner_expects(method: str) -> None:
 
 
 @pytest.mark.slow
+def test_the_truth_of_a_surrogate_is_the_mean_over_data_sets_that_a_study_does_not_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    monkeypatch.syspath_prepend(BENCHMARKS.parent / "examples")
+    from make_surrogate import build
+
+    from polarbear_plugins.adapters.yahpo import load_surrogate
+
+    monkeypatch.setattr(fold_tasks.YahpoTask, "n_folds", 2)
+    surrogate = load_surrogate("lcbench", build(tmp_path / "data"))
+    task = fold_tasks.YahpoTask("y", surrogate, "val_accuracy", tmp_path)
+    drawn = task.draw(0)
+    rng = np.random.default_rng(0)
+    parameters = [task.space.sample(rng) for _ in range(50)]
+    # Accuracies by data set; they are maximised, so that losses are their negatives.
+    values = -np.stack([surrogate.predict(parameters, one, {"epoch": 52})[:, 1] for one in surrogate.instances], axis=1)
+    seen = drawn.losses(parameters[0])
+    np.testing.assert_allclose([np.abs(values[0] - loss).min() for loss in seen], 0, atol=1e-5)
+    [unseen] = [place for place in range(3) if not np.isclose(values[0, place], seen).any()]
+    regrets = np.array([drawn.regret(one) for one in parameters])
+    differences = (values[:, unseen] - values[0, unseen]) / task._scale
+    np.testing.assert_allclose(regrets - regrets[0], differences, atol=1e-4)
+    assert (regrets > 0).all()
+
+
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_workers() -> None:
     jobs = [
         job(method=method, seed=seed, sampler="tpe") for seed in (0, 1) for method in ("none", "hyperband", "polarbear")
@@ -229,3 +258,26 @@ def test_the_best_is_compared_with_on_the_same_seeds() -> None:
     }
     assert compared["behind"]["behind"] == pytest.approx(1)
     assert compared["behind"]["error"] > 5
+
+
+def test_methods_of_an_earlier_output_are_taken_over_only_from_the_same_studies(tmp_path: Path) -> None:
+    row = {"task": "noisy", "sampler": "tpe", "method": "none", "seeds": {"regret": [1.0, 2.0]}}
+    path = tmp_path / "earlier.json"
+    path.write_text(json.dumps({"seeds": 2, "tasks": "a", "rows": [row]}))
+    earlier = equal_budget.read_earlier(path, {"seeds": 2, "tasks": "a"})
+    np.testing.assert_array_equal(earlier["noisy", "tpe"]["none"]["regret"], [1, 2])
+    with pytest.raises(SystemExit, match="other studies: tasks differ"):
+        equal_budget.read_earlier(path, {"seeds": 2, "tasks": "b"})
+
+
+def test_averages_are_over_tasks_and_relative_to_no_pruning(capsys: pytest.CaptureFixture[str]) -> None:
+    regrets = {
+        "a": {"none": np.array([1.0, 3.0]), "other": np.array([1.0, 1.0])},
+        "b": {"none": np.array([0.1, 0.1]), "other": np.array([0.1, 0.3]), "only here": np.zeros(2)},
+    }
+    compared = {task: equal_budget.compare_with_best(rows) for task, rows in regrets.items()}
+    found = equal_budget.print_averages("tpe", regrets, compared)
+    assert {label: one["regret"] for label, one in found["mean"].items()} == pytest.approx({"none": 1.05, "other": 0.6})
+    ratios = {label: one["regret"] for label, one in found["relative_to_none"].items()}
+    assert ratios == pytest.approx({"none": 1, "other": (1 / 2 + 2) / 2})
+    assert "only here" not in capsys.readouterr().out

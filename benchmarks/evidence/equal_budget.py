@@ -41,8 +41,9 @@ from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from threadpoolctl import threadpool_limits
 
 sys.path.append(str(Path(__file__).parents[1]))
-from fold_tasks import NAMES, YAHPO, FloatArray, Parameters, Sources, Task, fingerprint, generator_of, load_task
-from measuring import parse_arguments, report_figure
+from fold_tasks import NAMES, YAHPO, Parameters, Sources, Task, fingerprint, generator_of, load_task
+from measuring import parse_arguments, skip
+from paired_regrets import Rows, compare_regrets, print_averages, print_block
 from pruning_methods import METHODS, Plan
 
 from polarbear_plugins.problems.spaces import Categorical, ConfigurationSpace, Integer
@@ -154,7 +155,7 @@ def run_study(job: Job) -> dict[str, Any]:
     }
 
 
-def run_block(pool: ProcessPoolExecutor, jobs: Sequence[Job]) -> dict[str, dict[str, FloatArray]]:
+def run_block(pool: ProcessPoolExecutor, jobs: Sequence[Job]) -> Rows:
     """Run the studies of a task and a sampler; figures by method and pick, one for each seed."""
     rows: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     began, shown = time.monotonic(), time.monotonic()
@@ -170,113 +171,6 @@ def run_block(pool: ProcessPoolExecutor, jobs: Sequence[Job]) -> dict[str, dict[
     return {label: {key: np.array(values) for key, values in row.items()} for label, row in rows.items()}
 
 
-def standard_error(values: FloatArray) -> float:
-    """Standard error of a mean."""
-    return float(values.std(ddof=1) / np.sqrt(values.size))
-
-
-def compare_with_best(regrets: Mapping[str, FloatArray]) -> dict[str, dict[str, float]]:
-    """Mean regret of each row, and its paired difference to the row with the lowest mean.
-
-    >>> found = compare_with_best({"a": np.array([0.0, 1.0]), "b": np.array([0.5, 2.5])})
-    >>> found["b"]["behind"], found["b"]["behind_error"]
-    (1.0, 0.5)
-    """
-    best = regrets[min(regrets, key=lambda label: regrets[label].mean())]
-    return {
-        label: {
-            "regret": float(values.mean()),
-            "error": standard_error(values),
-            "behind": float((values - best).mean()),
-            "behind_error": standard_error(values - best),
-        }
-        for label, values in regrets.items()
-    }
-
-
-def z_of(compared: Mapping[str, float]) -> float:
-    """By how many standard errors a row is behind; infinite if by the same for all seeds."""
-    if compared["behind"] == 0:
-        return 0.0
-    return compared["behind"] / compared["behind_error"] if compared["behind_error"] > 0 else np.inf
-
-
-def mark(compared: Mapping[str, float]) -> str:
-    """``=`` for the best, ``~`` if not significantly worse, else nothing."""
-    if compared["behind"] == 0:
-        return "="
-    return "~" if z_of(compared) < 2 else " "
-
-
-def print_block(title: str, rows: Mapping[str, Mapping[str, FloatArray]]) -> dict[str, dict[str, float]]:
-    """Print the figures of a task and a sampler; returns the comparison."""
-    compared = compare_with_best({label: row["regret"] for label, row in rows.items()})
-    print(f"\n{title}\n{'':38}{'regret':>8}{'+-':>8}{'behind':>9}{'+-':>8}{'z':>7}", end="")
-    print(f"{'trials':>8}{'complete':>10}{'evals':>7}{'seconds':>9}{'pruner':>8}")
-    for label, row in rows.items():
-        one = compared[label]
-        print(
-            f"{mark(one)} {label:36}{one['regret']:8.4f}{one['error']:8.4f}{one['behind']:9.4f}"
-            f"{one['behind_error']:8.4f}{z_of(one):7.1f}{row['trials'].mean():8.0f}{row['complete'].mean():10.0f}"
-            f"{row['evaluations'].mean():7.0f}{row['seconds'].mean():9.2f}{row['pruning_seconds'].mean():8.2f}",
-            flush=True,
-        )
-    return compared
-
-
-def print_averages(
-    sampler: str,
-    regrets: Mapping[str, Mapping[str, FloatArray]],
-    compared: Mapping[str, Mapping[str, Mapping[str, float]]],
-) -> dict[str, Any]:
-    """Print a table of all tasks of a sampler with averages, and report them as figures.
-
-    Parameters
-    ----------
-    sampler
-        Name of the sampler.
-    regrets
-        By task and row, one for each seed.
-    compared
-        By task and row, see :func:`compare_with_best`.
-    """
-    tasks = list(regrets)
-    labels = [label for label in regrets[tasks[0]] if all(label in regrets[task] for task in tasks)]
-    average = compare_with_best({label: np.mean([regrets[task][label] for task in tasks], axis=0) for label in labels})
-    bases = {task: regrets[task]["none"].mean() for task in tasks if "none" in labels}
-    relative = compare_with_best(
-        {
-            label: np.mean([regrets[task][label] / base for task, base in bases.items() if base > 0], axis=0)
-            for label in labels
-            if any(base > 0 for base in bases.values())
-        }
-    )
-    widths = [max(len(task) + 2, 9) for task in tasks]
-    print(f"\n{sampler}, regret by task\n{'':38}", end="")
-    print("".join(f"{task:>{width}}" for task, width in zip(tasks, widths, strict=True)), end="")
-    print(f"{'mean':>10}{'+-':>8}{'to none':>10}{'+-':>7}{'worse on':>10}")
-    for label in labels:
-        cells = "".join(
-            f"{compared[task][label]['regret']:{width - 1}.4f}{mark(compared[task][label])}"
-            for task, width in zip(tasks, widths, strict=True)
-        )
-        worse = sum(z_of(compared[task][label]) >= 2 for task in tasks)
-        ratio = (
-            f"{relative[label]['regret']:9.2f}{mark(relative[label])}{relative[label]['error']:7.2f}"
-            if relative
-            else ""
-        )
-        report_figure(
-            f"  {label:36}{cells}{average[label]['regret']:9.4f}{mark(average[label])}{average[label]['error']:8.4f}"
-            f"{ratio:>17}{worse:10d}",
-            f"mean regret, {sampler}, {label}",
-            average[label]["regret"],
-            f"no pruning: {average['none']['regret']:.4f}" if "none" in average else "the best configuration: 0",
-            "lower",
-        )
-    return {"mean": average, "relative_to_none": relative}
-
-
 def blocks(options: argparse.Namespace, sources: Sources) -> Iterator[tuple[str, str, list[Job]]]:
     """The studies of each sampler and task."""
     seeds = range(options.first_seed, options.first_seed + options.seeds)
@@ -289,13 +183,13 @@ def blocks(options: argparse.Namespace, sources: Sources) -> Iterator[tuple[str,
         yield sampler, task, jobs
 
 
-def read_earlier(path: Path, about: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, dict[str, FloatArray]]]:
+def read_earlier(path: Path, about: Mapping[str, Any]) -> dict[tuple[str, str], Rows]:
     """Figures by task and sampler from an earlier output, as :func:`run_block` gives them."""
     data = json.loads(path.read_text())
     different = [key for key, value in about.items() if data[key] != value]
     if different:
         sys.exit(f"{path} is from other studies: {', '.join(different)} differ. Run its methods again.")
-    earlier: dict[tuple[str, str], dict[str, dict[str, FloatArray]]] = defaultdict(dict)
+    earlier: dict[tuple[str, str], Rows] = defaultdict(dict)
     for row in data["rows"]:
         figures = {key: np.array(values) for key, values in row["seeds"].items()}
         earlier[row["task"], row["sampler"]][row["method"]] = figures
@@ -308,8 +202,8 @@ def prepare_worker() -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-def main() -> None:
-    """Run the studies, print the tables, and write the figures down."""
+def read_options() -> argparse.Namespace:
+    """Options of the command line; tasks that need data which are not given are left out."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", choices=NAMES, default=NAMES, metavar="TASK", help=", ".join(NAMES))
     parser.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=list(SAMPLERS))
@@ -328,37 +222,52 @@ def main() -> None:
         help="folder for tables that take minutes to compute",
     )
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--beside", type=Path, metavar="JSON", help="an earlier output: its methods are not run again")
+    parser.add_argument(
+        "--beside", type=Path, metavar="JSON", help="an earlier output, whose methods are shown as well"
+    )
     parser.add_argument("--output", type=Path)
     options = parse_arguments(parser, {"seeds": 2, "complete_trials": 8, "grid": 3, "tasks": QUICK_TASKS})
     if options.seeds < 2:
         parser.error(f"--seeds must be at least 2 for a standard error, got {options.seeds}")
-    if options.yahpo is None and not set(options.tasks).isdisjoint(YAHPO):
-        print(f"without --yahpo the tasks {', '.join(YAHPO)} are left out")
+    if options.yahpo is None:
+        left_out = [task for task in options.tasks if task in YAHPO]
         options.tasks = [task for task in options.tasks if task not in YAHPO]
+        if left_out:
+            print(f"without --yahpo the tasks {', '.join(left_out)} are left out")
+    return options
+
+
+def main() -> None:
+    """Run the studies, print the tables, and write the figures down."""
+    options = read_options()
+    if not options.tasks:
+        skip("all tasks need --yahpo FOLDER")
     sources = Sources(options.cache, options.grid, options.yahpo)
-    folds = {task: load_task(task, sources, options.workers).n_folds for task in options.tasks}
-    regrets: dict[str, dict[str, dict[str, FloatArray]]] = defaultdict(dict)
-    compared: dict[str, dict[str, dict[str, dict[str, float]]]] = defaultdict(dict)
-    rows = []
     about = {key: getattr(options, key) for key in ("seeds", "first_seed", "complete_trials")}
     about["tasks"] = fingerprint(sources)
     earlier = read_earlier(options.beside, about) if options.beside else {}
+    folds = {task: load_task(task, sources, options.workers).n_folds for task in options.tasks}
+    found: dict[str, dict[str, Rows]] = defaultdict(dict)
     with ProcessPoolExecutor(options.workers, initializer=prepare_worker) as pool:
         for sampler, task, jobs in blocks(options, sources):
-            found = earlier.get((task, sampler), {}) | run_block(pool, jobs)
+            found[sampler][task] = earlier.get((task, sampler), {}) | run_block(pool, jobs)
             budget = options.complete_trials * folds[task]
             title = f"{task}, {sampler}: {folds[task]} folds, {budget} evaluations, {options.seeds} seeds"
-            compared[sampler][task] = print_block(title, found)
-            regrets[sampler][task] = {label: row["regret"] for label, row in found.items()}
-            rows += [
-                {"task": task, "sampler": sampler, "method": label, **compared[sampler][task][label]}
-                | {"seeds": {key: values.round(6).tolist() for key, values in row.items()}}
-                for label, row in found.items()
-            ]
-    averages = {sampler: print_averages(sampler, regrets[sampler], compared[sampler]) for sampler in options.samplers}
+            print_block(title, found[sampler][task])
+    averages = {sampler: print_averages(sampler, tasks) for sampler, tasks in found.items()}
     if options.output:
-        options.output.write_text(json.dumps({**about, "averages": averages, "rows": rows}) + "\n")
+        data = {**about, "averages": averages, "rows": list(as_json(found))}
+        options.output.write_text(json.dumps(data) + "\n")
+
+
+def as_json(found: Mapping[str, Mapping[str, Rows]]) -> Iterator[dict[str, Any]]:
+    """Everything that was found, a row for each sampler, task and method."""
+    for sampler, tasks in found.items():
+        for task, rows in tasks.items():
+            compared = compare_regrets(rows)
+            for label, row in rows.items():
+                seeds = {key: values.round(6).tolist() for key, values in row.items()}
+                yield {"task": task, "sampler": sampler, "method": label, **compared[label], "seeds": seeds}
 
 
 if __name__ == "__main__":

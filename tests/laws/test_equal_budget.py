@@ -22,6 +22,7 @@ sys.path += [str(BENCHMARKS), str(BENCHMARKS / "evidence")]
 import equal_budget  # noqa: E402
 import fold_tables  # noqa: E402
 import fold_tasks  # noqa: E402
+import paired_regrets  # noqa: E402
 import pruning_methods  # noqa: E402
 from scipy import stats  # noqa: E402
 
@@ -250,8 +251,8 @@ def test_the_quick_wilcoxon_pruner_decides_as_optunas() -> None:
 def test_the_best_is_compared_with_on_the_same_seeds() -> None:
     common = np.array([0.0, 10.0, 20.0, 30.0])
     behind, level = np.array([1.0, 1.1, 0.9, 1.0]), np.array([1.0, -1.0, 1.0, -0.9])
-    compared = equal_budget.compare_with_best({"best": common, "behind": common + behind, "level": common + level})
-    assert {label: equal_budget.mark(one) for label, one in compared.items()} == {
+    compared = paired_regrets.compare_with_best({"best": common, "behind": common + behind, "level": common + level})
+    assert {label: paired_regrets.mark(one) for label, one in compared.items()} == {
         "best": "=",
         "behind": " ",
         "level": "~",
@@ -272,12 +273,16 @@ def test_methods_of_an_earlier_output_are_taken_over_only_from_the_same_studies(
 
 def test_averages_are_over_tasks_and_relative_to_no_pruning(capsys: pytest.CaptureFixture[str]) -> None:
     regrets = {
-        "a": {"none": np.array([1.0, 3.0]), "other": np.array([1.0, 1.0])},
-        "b": {"none": np.array([0.1, 0.1]), "other": np.array([0.1, 0.3]), "only here": np.zeros(2)},
+        "a": {"none": [1.0, 3.0], "other": [1.0, 1.0]},
+        "b": {"none": [0.1, 0.1], "other": [0.1, 0.3], "only here": [0.0, 0.0]},
     }
-    compared = {task: equal_budget.compare_with_best(rows) for task, rows in regrets.items()}
-    found = equal_budget.print_averages("tpe", regrets, compared)
+    tasks = {
+        task: {label: {"regret": np.array(values)} for label, values in rows.items()} for task, rows in regrets.items()
+    }
+    found = paired_regrets.print_averages("tpe", tasks)
     assert {label: one["regret"] for label, one in found["mean"].items()} == pytest.approx({"none": 1.05, "other": 0.6})
     ratios = {label: one["regret"] for label, one in found["relative_to_none"].items()}
     assert ratios == pytest.approx({"none": 1, "other": (1 / 2 + 2) / 2})
     assert "only here" not in capsys.readouterr().out
+    del tasks["a"]["none"]
+    assert paired_regrets.print_averages("tpe", tasks)["relative_to_none"] == {}

@@ -31,7 +31,7 @@ PATIENCE = 10.0  # seconds that a script has to end after ctrl-C
 #: Packages of the extras, and a module that only Unix has.  Any other that is missing is a mistake in a script.
 OPTIONAL = {
     *("distributed", "ioh", "matplotlib", "modcma", "nutpie", "onnx", "onnxruntime", "optuna", "psycopg", "pymc"),
-    "resource",
+    *("resource", "sklearn"),
 }
 HEADINGS = ("script", "figure", "compared with", "value", "better", "seconds", "outcome")
 

@@ -115,6 +115,17 @@ def test_epochs_of_one_fold_are_one_value() -> None:
         likely_best(study)
 
 
+def test_two_configurations_must_share_two_instances() -> None:
+    def at(x: float, reports: dict[int, float]) -> Any:
+        return optuna.trial.create_trial(params={"x": x}, distributions=X, value=0.0, intermediate_values=reports)
+
+    study = study_of(at(0.1, {0: 1.0, 1: 2.0}), at(0.2, {1: 2.5, 2: 3.5, -1: 0.0}), pruner=Declaring())
+    with pytest.raises(InvalidInputError, match="no two have values on two instances that they share"):
+        likely_best(study)
+    study.add_trial(at(0.3, {-1: 0.0, 1: 3.0, 2: 3.6}))
+    assert likely_best(study).instances == 3  # a negative step is not an instance
+
+
 def test_the_last_epoch_may_never_be_reached() -> None:
     study = study_of(trial(0.1, epochs(1.02)), trial(0.2, epochs(0.5)))
     with pytest.raises(InvalidInputError, match=r"0 configurations with usable values.*Each 51 steps"):
@@ -363,6 +374,11 @@ def test_a_configuration_that_failed_on_a_fold_has_no_mean_and_is_counted() -> N
         likely_best(folds({0.1: [0.0, np.inf], 0.2: [1.0, 2.0]}))
 
 
+def test_a_failure_is_the_last_rank() -> None:
+    wins = folds({0.1: [0.0, 0.0] + [np.nan] * 6, 0.2: [1.0] * 8, 0.3: [2.0] * 8})
+    assert likely_best(wins, criterion="rank").parameters == {"x": 0.2}
+
+
 def test_failed_trials_are_counted_in_words() -> None:
     study = folds({0.1: [1.0, 1.1, 1.0], 0.2: [2.0, 2.1, 1.9]})
     study.add_trial(trial(0.3, [0.0, 0.0], state=TrialState.FAIL))
@@ -381,6 +397,12 @@ def test_configurations_that_diverged_do_not_hide_the_others() -> None:
     assert "10 configurations that are far worse than most are left out" in best.basis
 
 
+def test_a_few_configurations_or_ties_have_not_diverged() -> None:
+    assert likely_best(folds({0.1: [1.0, 2.0, 3.0], 0.2: [1.01, 2.02, 3.01], 0.3: [1.5, 2.6, 3.5]})).left_out == 0
+    ties = {x / 100: [1.0, 2.0, 3.0] for x in range(25)}
+    assert likely_best(folds({**ties, 0.5: [1.1, 2.2, 2.8]})).left_out == 0
+
+
 # What is compared
 
 
@@ -391,6 +413,12 @@ def test_those_with_most_values_are_compared() -> None:
     assert (best.configurations, best.left_out) == (5, 15)
     assert best.parameters["x"] >= 15 / 20
     assert "15 configurations with fewer or worse values are left out" in best.basis
+
+
+def test_at_most_64_are_ranked() -> None:
+    rng = np.random.default_rng(17)
+    best = likely_best(folds({float(x): rng.normal(size=3) for x in rng.random(70)}), criterion="rank")
+    assert (best.configurations, best.left_out) == (64, 6)
 
 
 def test_the_likely_best_needs_several_configurations() -> None:
@@ -534,7 +562,7 @@ def test_neighbours_settle_what_a_configuration_alone_does_not() -> None:
     values = {float(x): 4 * (x - 0.6) ** 2 + rng.normal(scale=0.4, size=4) for x in places}
     best = likely_best(folds(values))
     assert abs(best.parameters["x"] - 0.6) < 0.1
-    assert best.spread < 0.4 / np.sqrt(4)
+    assert best.spread < 0.5 * 0.4 / np.sqrt(4)
 
 
 # Calibration

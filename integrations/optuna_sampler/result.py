@@ -1,31 +1,22 @@
-"""Result of the race in a study, and the configuration of a noisy study that is probably the best."""
+"""Result of the race in a study."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from dataclasses import replace
 
 import numpy as np
 import optuna
-from optuna.trial import FrozenTrial, TrialState
 
 from polarbear_plugins.environment import installed_versions
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.inference.fitting import fit
-from polarbear_plugins.integrations.optuna_sampler.rules import Parameters, Rules
-from polarbear_plugins.integrations.optuna_sampler.sampler import PolarBearSampler, check_one_objective
+from polarbear_plugins.integrations.optuna_sampler.rules import Rules
+from polarbear_plugins.integrations.optuna_sampler.sampler import PolarBearSampler
 from polarbear_plugins.integrations.optuna_sampler.study_storage import read_rules
-from polarbear_plugins.integrations.optuna_sampler.study_view import StudyView, sign_of
+from polarbear_plugins.integrations.optuna_sampler.study_view import StudyView
 from polarbear_plugins.racing.posteriors import infer
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.state import Failure, start_race
 from polarbear_plugins.rankings.stream import rank_cells
-from polarbear_plugins.rankings.table import RankingTable
-
-# Name, type and value of each parameter of a configuration: True, 1 and 1.0 are different values.
-_Key: TypeAlias = tuple[tuple[str, str, Any], ...]
 
 
 def race_result(study: optuna.Study) -> RaceResult:
@@ -74,98 +65,4 @@ def race_result(study: optuna.Study) -> RaceResult:
             "study": study.study_name,
             "candidates": {name: dict(view.parameters.get(name, {})) for name in names},
         },
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class LikelyBest:
-    """The configuration that is probably the best, and the evidence for it.
-
-    Attributes
-    ----------
-    parameters
-        Of the configuration.
-    probability
-        That it has the highest rating of all.
-    beats
-        The probability that it beats another configuration on a new instance, averaged over the others.
-    evaluations
-        How many values it rests on.
-    rivals
-        The next ones: parameters, and the probability that they are the best.
-    """
-
-    parameters: Mapping[str, Any]
-    probability: float
-    beats: float
-    evaluations: int
-    rivals: tuple[tuple[Mapping[str, Any], float], ...] = field(repr=False)
-
-
-def likely_best(study: optuna.Study, *, instance: str = "instance", most: int = 64, seed: int = 0) -> LikelyBest:
-    """Configuration of a noisy study that is probably the best; ``study.best_trial`` is the luckiest one.
-
-    Trials with the same parameters are one configuration.  Values are compared on the same instance: that of the
-    parameter ``instance`` if there is one; otherwise the steps if trials report a value for each of several instances
-    (folds, seeds); otherwise repeated trials of a configuration are compared in the order in which they ran.
-
-    Parameters
-    ----------
-    instance
-        Name of the parameter that is the instance.
-    most
-        How many configurations are compared at most: those with most values, and of these the better ones.
-    """
-    check_one_objective(study)
-    sign = sign_of(study)
-    values: dict[_Key, dict[str, list[float]]] = {}
-    parameters: dict[_Key, Parameters] = {}
-    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
-        configuration = {name: value for name, value in sorted(trial.params.items()) if name != instance}
-        key = tuple((name, type(value).__name__, value) for name, value in configuration.items())
-        parameters[key] = configuration
-        own = values.setdefault(key, {})
-        for name, value in _observations(trial, instance, len(own)).items():
-            own.setdefault(name, []).append(math.inf if math.isnan(value) else sign * value)
-    if len(values) < 2:
-        raise InvalidInputError(
-            f"The study {study.study_name!r} has {len(values)} configurations with finished trials; expected several."
-        )
-
-    def rank_of(key: _Key) -> tuple[int, float]:
-        numbers = [value for cell in values[key].values() for value in cell]
-        return -len(numbers), float(np.mean(numbers))
-
-    chosen = sorted(values, key=rank_of)[: max(most, 2)]
-    names = [str(place) for place in range(len(chosen))]
-    cells = {
-        (name, where): [np.array([value]) for value in repeated]
-        for name, key in zip(names, chosen, strict=True)
-        for where, repeated in values[key].items()
-    }
-    table = rank_cells(names, [1.0], cells, sorted({where for _, where in cells}))
-    return _likely_best(table, [parameters[key] for key in chosen], [-rank_of(key)[0] for key in chosen], seed)
-
-
-def _observations(trial: FrozenTrial, instance: str, repetition: int) -> dict[str, float]:
-    """Values of a complete trial on each of its instances."""
-    if instance not in trial.params and len(trial.intermediate_values) > 1:
-        return {str(step): value for step, value in trial.intermediate_values.items()}
-    name = str(trial.params[instance]) if instance in trial.params else f"repetition {repetition}"
-    return {name: math.nan if trial.value is None else trial.value}
-
-
-def _likely_best(
-    table: RankingTable, parameters: Sequence[Parameters], evaluations: Sequence[int], seed: int
-) -> LikelyBest:
-    logs = fit(table, seed=seed).log_ratings[:, -1, :]
-    best = np.bincount(logs.argmax(axis=1), minlength=logs.shape[1]) / len(logs)
-    first, *others = np.argsort(-best, kind="stable").tolist()
-    gaps = logs[:, [first]] - np.delete(logs, first, axis=1)
-    return LikelyBest(
-        parameters=parameters[first],
-        probability=float(best[first]),
-        beats=float((1 / (1 + np.exp(-gaps))).mean()),
-        evaluations=evaluations[first],
-        rivals=tuple((parameters[k], float(best[k])) for k in others[:5]),
     )

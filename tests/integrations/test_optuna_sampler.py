@@ -20,7 +20,7 @@ from polarbear_plugins.errors import InvalidInputError, MissingExtraError
 optuna = pytest.importorskip("optuna")
 sampler_module = pytest.importorskip("polarbear_plugins.integrations.optuna_sampler")
 PolarBearSampler = sampler_module.PolarBearSampler
-race_result, likely_best = sampler_module.race_result, sampler_module.likely_best
+race_result = sampler_module.race_result
 TrialState = optuna.trial.TrialState
 
 SETTINGS = RaceSettings(draws=500, alpha=0.95, epsilon=0.2, batch_size=3, batch_min=3, seed=1)
@@ -406,65 +406,6 @@ def test_there_is_no_result_without_a_race() -> None:
         race_result(study)
     study.optimize(objective, n_trials=3)
     assert race_result(study).stopped == "interrupted"
-
-
-# Which is probably the best?
-
-
-def noisy(values: dict[float, list[float]], direction: str = "minimize") -> Any:
-    study = optuna.create_study(direction=direction)
-    uniform = {"x": optuna.distributions.FloatDistribution(0, 1)}
-    for x, own in values.items():
-        for value in own:
-            study.add_trial(optuna.trial.create_trial(params={"x": x}, distributions=uniform, value=value))
-    return study
-
-
-def test_the_likely_best_is_not_the_luckiest() -> None:
-    study = noisy({0.1: [1.0, 1.1, 0.9, 1.0, 1.2, 0.8], 0.2: [0.5, 3.0, 4.0, 3.5, 3.2, 2.8]})
-    assert study.best_trial.params == {"x": 0.2}
-    best = likely_best(study)
-    assert best.parameters == {"x": 0.1}
-    assert best.evaluations == 6
-    assert 0.7 < best.probability < 1
-    assert best.rivals[0][0] == {"x": 0.2}
-    assert best.probability + best.rivals[0][1] == pytest.approx(1)
-
-
-def test_more_evaluations_make_it_surer() -> None:
-    few, many = (likely_best(noisy({0.1: [1.0] * n, 0.2: [2.0] * n})).probability for n in (2, 20))
-    assert few < many
-
-
-def test_the_likely_best_of_a_maximised_study_is_the_highest() -> None:
-    assert likely_best(noisy({0.1: [1.0] * 5, 0.2: [2.0] * 5}, "maximize")).parameters == {"x": 0.2}
-
-
-def test_values_are_compared_on_the_same_instance(raced: Any) -> None:
-    assert likely_best(raced).parameters == CANDIDATES["good"]
-
-
-def test_steps_are_instances_where_trials_report_several() -> None:
-    study = optuna.create_study()
-    for x in (0.1, 0.2):
-        trial = study.ask({"x": optuna.distributions.FloatDistribution(0, 1)})
-        study.tell(trial, 0.0)
-        del trial
-        values = {fold: 10.0 * fold + x for fold in range(8)}
-        uniform = {"x": optuna.distributions.FloatDistribution(0, 1)}
-        study.add_trial(
-            optuna.trial.create_trial(params={"x": x}, distributions=uniform, value=x, intermediate_values=values)
-        )
-    best = likely_best(study)
-    assert best.parameters == {"x": 0.1}
-    assert best.evaluations == 8
-
-
-def test_the_likely_best_needs_several_configurations() -> None:
-    with pytest.raises(InvalidInputError, match="has 1 configurations"):
-        likely_best(noisy({0.1: [1.0, 2.0]}))
-    with pytest.raises(InvalidInputError, match="one objective"):
-        likely_best(optuna.create_study(directions=["minimize", "minimize"]))
 
 
 @pytest.mark.slow

@@ -32,7 +32,8 @@ from polarbear_plugins.racing.asynchronous import Cells
 from polarbear_plugins.racing.result import RaceResult
 
 _CANDIDATES_OF = "polarbear:candidates of"  # user attribute of a study that was written here: the study of the race
-_TRIALS = "trials of the race"  # user attribute, written last: how many finished trials the study rests on
+_BEGAN = "race began"  # another: when; a study that is deleted and begun again has the same name
+_TRIALS = "trials of the race"  # another, written last: how many finished trials the study rests on
 
 _ASSUMPTION = (
     "A value is the estimated mean over all instances of the race. A candidate that was eliminated has not run on all "
@@ -52,7 +53,7 @@ _ATTEMPTS = 5
 # What a storage raises if another process replaces the same study at the same time.  InvalidInputError is ours: a study
 # that another process has only just created does not say yet what it is.
 _CONFLICTS = (DuplicatedStudyError, InvalidInputError, KeyError, StorageInternalError)
-_writing = threading.Lock()  # threads need not get into conflicts
+_writing = threading.RLock()  # threads need not get into conflicts
 
 
 def candidate_study(
@@ -118,10 +119,13 @@ def update_companion(study: optuna.Study, ending: EndingTrial | None = None) -> 
     storage, name = storage_of(study), _default_name(study)
     try:
         with _writing:
-            if _trials_behind(storage, name) >= _count_finished(study, ending):
+            began, trials = _progress(study, ending)
+            if _trials_behind(storage, name, began) >= trials:
                 return  # another process has seen as much
             content = _Content.of(study, ending)
-        _replace(content, storage, name)
+            _replace(content, storage, name)
+            if content.over and content.contradiction:
+                warnings.warn(content.contradiction, PolarBearWarning, stacklevel=2)
     except Exception as problem:
         warnings.warn(
             f"The study {name!r} is not up to date: {type(problem).__name__}, {reason(problem)} The race itself "
@@ -139,11 +143,14 @@ class _Content:
     ----------
     race
         Name of the study of the race.
+    over
+        Whether the race is over.
     contradiction
         Where the best mean and the verdict of the race disagree; empty if they do not.
     """
 
     race: str
+    over: bool
     direction: StudyDirection
     trials: Sequence[FrozenTrial]
     attributes: Mapping[str, Any]
@@ -151,7 +158,7 @@ class _Content:
 
     @classmethod
     def of(cls, study: optuna.Study, ending: EndingTrial | None = None) -> _Content:
-        finished = _count_finished(study, ending)
+        began, finished = _progress(study, ending)
         rules, race, view = read_race(study, ending)
         result = result_of_race(study, rules, race, view)
         sign = sign_of(study)
@@ -165,9 +172,10 @@ class _Content:
                 {} if result.posterior.diagnostics.good else {"ratings": "The posterior is not good enough to rely on."}
             ),
             **({"contradiction": contradiction} if contradiction else {}),
+            _BEGAN: began,
             _TRIALS: finished,
         }
-        return cls(study.study_name, study.direction, trials, attributes, contradiction)
+        return cls(study.study_name, result.stopped in _WHY, study.direction, trials, attributes, contradiction)
 
     def write(self, study: optuna.Study) -> optuna.Study:
         """Fill a new study; what it is comes first, so that an interrupted one can be replaced."""
@@ -286,13 +294,12 @@ def _finite(number: float) -> float | None:
     return float(number) if np.isfinite(number) else None
 
 
-def _count_finished(study: optuna.Study, ending: EndingTrial | None = None) -> int:
-    """Number of finished trials of the race."""
+def _progress(study: optuna.Study, ending: EndingTrial | None = None) -> tuple[str, int]:
+    """When the race began, and how many of its trials are finished."""
+    trials = [trial for trial in read_all_trials(study) if assignment_of(trial) is not None]
+    began = min((trial.datetime_start for trial in trials if trial.datetime_start is not None), default="")
     last = None if ending is None else ending[0]
-    return sum(
-        assignment_of(trial) is not None and (trial.state.is_finished() or trial.number == last)
-        for trial in read_all_trials(study)
-    )
+    return str(began), sum(trial.state.is_finished() or trial.number == last for trial in trials)
 
 
 def _default_name(study: optuna.Study) -> str:
@@ -300,10 +307,15 @@ def _default_name(study: optuna.Study) -> str:
 
 
 def _replace(content: _Content, storage: BaseStorage, name: str) -> optuna.Study:
-    """Write a study of candidates in place of an earlier one; again if another process did so at the same time."""
+    """Write a study of candidates in place of an earlier one; again if another process did so at the same time.
+
+    If the other process has seen more trials of the race, its study is kept.
+    """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             with _writing:
+                if _trials_behind(storage, name, content.attributes[_BEGAN]) > content.attributes[_TRIALS]:
+                    return optuna.load_study(study_name=name, storage=storage)
                 _delete_earlier(storage, name, content.race)
                 study = content.write(
                     optuna.create_study(storage=storage, study_name=name, direction=content.direction)
@@ -336,9 +348,10 @@ def _delete_earlier(storage: BaseStorage, name: str, race: str) -> None:
     optuna.delete_study(study_name=name, storage=storage)
 
 
-def _trials_behind(storage: BaseStorage, name: str) -> int:
-    """Number of trials that a study of candidates rests on; 0 if it is not there or not complete."""
+def _trials_behind(storage: BaseStorage, name: str, began: str) -> int:
+    """Number of trials that a study of candidates rests on; 0 if it is not complete, or not about this race."""
     try:
-        return int(optuna.load_study(study_name=name, storage=storage).user_attrs.get(_TRIALS, 0))
+        about = optuna.load_study(study_name=name, storage=storage).user_attrs
     except KeyError:
         return 0
+    return int(about.get(_TRIALS, 0)) if about.get(_BEGAN) == began else 0

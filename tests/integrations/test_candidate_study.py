@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from polarbear_plugins import RaceSettings
-from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
+from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning
 
 optuna = pytest.importorskip("optuna")
 sampler_module = pytest.importorskip("polarbear_plugins.integrations.optuna_sampler")
@@ -200,6 +200,32 @@ def test_trajectories_count_with_their_last_timepoint() -> None:
     assert candidates.user_attrs["timepoint of the values"] == 10
 
 
+def test_ratings_are_those_at_the_last_timepoint() -> None:
+    def crossing(trial: Any) -> float:
+        instance, x = trial.suggest_int("instance", 0, 29), trial.suggest_float("x", 0, 1)
+        trial.report(10 + x + instance, 1)
+        trial.report(10 - x + instance, 10)
+        return 0.0
+
+    trials = by_candidate(candidate_study(race(crossing, timepoints=[1, 10])))
+    assert trials["poor"].value < trials["good"].value
+    assert trials["poor"].user_attrs["p_best"] > 0.9
+    assert trials["poor"].user_attrs["rating"] > trials["good"].user_attrs["rating"]
+
+
+def test_a_candidate_that_never_reached_the_last_timepoint_has_no_rating_there() -> None:
+    def cut(trial: Any) -> float:
+        instance, x = trial.suggest_int("instance", 0, 29), trial.suggest_float("x", 0, 1)
+        trial.report(x + instance, 1)
+        if x == 0.9:
+            raise optuna.TrialPruned
+        return x + instance
+
+    cut_short = by_candidate(candidate_study(race(cut, n_trials=30, timepoints=[1, 10])))["poor"]
+    assert cut_short.state == TrialState.FAIL
+    assert (cut_short.user_attrs["rating"], cut_short.user_attrs["p_best"]) == (None, None)
+
+
 # Failures
 
 
@@ -268,8 +294,11 @@ def test_it_says_if_the_best_mean_is_that_of_an_eliminated_candidate() -> None:
 
     study = race(risky, candidates={"risky": {"x": 0.1}, "steady": {"x": 0.9}})
     assert race_result(study).pareto_set == ("risky",)
-    with pytest.warns(PolarBearWarning, match=r"best mean, 'steady', was eliminated .* by risky, P .*ranks") as caught:
+    disagreement = r"best mean, 'steady', was eliminated .* by risky, P .*ranks"
+    with pytest.warns(PolarBearWarning, match=disagreement) as caught:
         candidates = candidate_study(study)
+    with pytest.warns(PolarBearWarning, match=disagreement):
+        update_companion(study)
     assert candidates.best_trial.user_attrs["candidate"] == "steady"
     assert candidates.user_attrs["contradiction"] == str(caught[0].message)
 
@@ -397,6 +426,28 @@ def test_the_companion_counts_the_trial_that_is_ending() -> None:
     assert about["stopped"] == "not over after round 1"
 
 
+def test_a_companion_that_has_seen_more_is_kept(tmp_path: Path) -> None:
+    storage = storage_of("journal", tmp_path)
+    study = create(storage=storage)
+    study.optimize(objective, n_trials=9)
+    behind = companion_module._Content.of(study)
+    study.optimize(objective, n_trials=3)
+    update_companion(study)
+    kept = companion_module._replace(behind, storage, "race:candidates")
+    assert kept.user_attrs["trials of the race"] == 12
+
+
+def test_the_companion_of_an_earlier_race_of_the_same_name_is_replaced() -> None:
+    storage = optuna.storages.InMemoryStorage()
+    for n_trials in (12, 9):
+        study = create(storage=storage)
+        study.optimize(objective, n_trials=n_trials)
+        update_companion(study)
+        companion = optuna.load_study(study_name="race:candidates", storage=storage)
+        assert companion.user_attrs["trials of the race"] == n_trials
+        optuna.delete_study(study_name="race", storage=storage)
+
+
 def test_a_companion_that_cannot_be_written_is_a_warning() -> None:
     storage = optuna.storages.InMemoryStorage()
     study = create(storage=storage)
@@ -409,6 +460,26 @@ def test_a_companion_that_cannot_be_written_is_a_warning() -> None:
 def test_a_companion_of_a_race_that_has_only_begun_is_a_warning() -> None:
     with pytest.warns(PolarBearWarning, match="1 candidates with finished trials"):
         update_companion(race(n_trials=1))
+
+
+class FilledByTwo(optuna.storages.InMemoryStorage):  # type: ignore[misc]
+    """A storage in which another process adds trials to the new study, as with the identifiers of SQLite."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.left = times
+
+    def create_new_trial(self, study_id: int, template_trial: Any = None) -> int:
+        if self.left:
+            self.left -= 1
+            super().create_new_trial(study_id, template_trial)
+        return int(super().create_new_trial(study_id, template_trial))
+
+
+def test_a_study_that_two_processes_have_filled_is_written_again(raced: Any) -> None:
+    assert len(candidate_study(raced, storage=FilledByTwo(times=4)).trials) == 3
+    with pytest.raises(PolarBearError, match=r"'race:candidates' was changed 5 times by another process.* Try again"):
+        candidate_study(raced, storage=FilledByTwo(times=1000))
 
 
 WRITER = """

@@ -10,9 +10,9 @@ import optuna
 from polarbear_plugins.environment import installed_versions
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.integrations.optuna_sampler.rules import Rules
-from polarbear_plugins.integrations.optuna_sampler.sampler import PolarBearSampler
 from polarbear_plugins.integrations.optuna_sampler.study_storage import read_rules
-from polarbear_plugins.integrations.optuna_sampler.study_view import StudyView
+from polarbear_plugins.integrations.optuna_sampler.study_view import EndingTrial, StudyView
+from polarbear_plugins.racing.asynchronous import AsynchronousRace
 from polarbear_plugins.racing.posteriors import infer
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.state import Failure, start_race
@@ -27,17 +27,32 @@ def race_result(study: optuna.Study) -> RaceResult:
 
     :raises InvalidInputError: there is no race in the study, or fewer than two candidates have finished trials.
     """
-    sampler, written = study.sampler, read_rules(study)
-    if isinstance(sampler, PolarBearSampler):
-        rules, race = sampler.rules, sampler.race
-    elif written is not None:
-        rules = Rules.from_json(written)
-        race = rules.race()
-    else:
+    return result_of_race(study, *read_race(study))
+
+
+def read_race(study: optuna.Study, ending: EndingTrial | None = None) -> tuple[Rules, AsynchronousRace, StudyView]:
+    """Rules of the race in a study, the race, and its trials as they are now, with a trial that is ending.
+
+    :raises InvalidInputError: there is no race in the study.
+    """
+    # Those of a PolarBearSampler.  It is not imported: it keeps a study of candidates up to date, which reads the race.
+    rules, race = getattr(study.sampler, "rules", None), getattr(study.sampler, "race", None)
+    if not isinstance(rules, Rules) or not isinstance(race, AsynchronousRace):
+        written = read_rules(study)
+        rules = None if written is None else Rules.from_json(written)
+        race = None if rules is None else rules.race()
+    if rules is None or race is None:
         raise InvalidInputError(
             f"There is no race in the study {study.study_name!r}: none of its trials came from a PolarBearSampler."
         )
-    view = StudyView.of(study, rules)
+    return rules, race, StudyView.of(study, rules, ending)
+
+
+def result_of_race(study: optuna.Study, rules: Rules, race: AsynchronousRace, view: StudyView) -> RaceResult:
+    """Result of the race whose trials are in a view.
+
+    :raises InvalidInputError: fewer than two candidates have finished trials.
+    """
     standing = race.standing(view.cells, view.instances, view.entrants)
     with_runs = [name for name in view.parameters if any(candidate == name for candidate, _ in view.cells)]
     if len(with_runs) < 2:

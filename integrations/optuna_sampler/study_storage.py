@@ -66,3 +66,8 @@ def read_all_trials(study: optuna.Study) -> list[FrozenTrial]:
 def trial_id(trial: FrozenTrial) -> int:
     """Identifier of a trial in its storage; numbers are unique only within a study."""
     return trial._trial_id
+
+
+def storage_of(study: optuna.Study) -> optuna.storages.BaseStorage:
+    """Storage that a study is in."""
+    return study._storage

@@ -36,7 +36,7 @@ MAY_IMPORT = {
     # level 6
     "journal": "trajectories problems racing",
     "plots": "trajectories measures partial_orders posterior selection racing",
-    "integrations": "trajectories rankings problems plugins plackett_luce measures inference racing execution",
+    "integrations": "display trajectories rankings problems plugins plackett_luce measures inference racing execution",
     # level 7
     "experiments": "trajectories rankings problems plugins planning posterior racing execution journal",
     "report": "display trajectories rankings plugins posterior selection racing plots",

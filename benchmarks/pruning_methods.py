@@ -4,7 +4,10 @@ Each pruner is used as its documentation recommends.  WilcoxonPruner and PolarBe
 the fold as ``step``, in an order that is drawn for each trial.  The others compare trials at the same step, and get the
 mean so far, with the number of folds as ``step``; folds come in the same order in all trials, so that the means they
 compare are over the same folds.  WilcoxonPruner's documentation returns the mean so far instead of raising
-TrialPruned; the methods that end in "raise" do raise.
+TrialPruned; the method that ends in "raise" does raise.
+
+The pick "likely best" is that of ``likely_best``.  It works with any pruner that gets the loss on each fold, so
+that what pruning gains and what the pick gains can be told apart.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner,
 from scipy import stats
 
 from polarbear_plugins.integrations.optuna_pruner import PolarBearPruner
+from polarbear_plugins.integrations.optuna_sampler import likely_best
 
 #: Value of a pruned trial, given the study, the trial and its losses so far; or raises TrialPruned.
 Ending: TypeAlias = Callable[[optuna.Study, optuna.Trial, Sequence[float]], float]
@@ -60,33 +64,9 @@ def best_trial(study: optuna.Study) -> Parameters:
     return study.best_trial.params
 
 
-def best_on_all_folds(study: optuna.Study) -> Parameters:
-    """The trial with the lowest mean among those with all folds; what pruned trials returned does not count."""
-    trials, losses = loss_table(study)
-    full = ~np.isnan(losses).any(axis=1)
-    return trials[int(np.where(full, losses.mean(axis=1), np.inf).argmin())].params
-
-
-def best_on_shared_folds(study: optuna.Study) -> Parameters:
-    """The trial with the lowest mean difference to the trials with all folds, over the folds that it has.
-
-    A trial with few folds can win by luck: this is a pick to compare others with.
-    """
-    trials, losses = loss_table(study)
-    full = ~np.isnan(losses).any(axis=1)
-    return trials[int(np.nanmean(losses - losses[full].mean(axis=0), axis=1).argmin())].params
-
-
-def loss_table(study: optuna.Study) -> tuple[list[optuna.trial.FrozenTrial], FloatArray]:
-    """Trials that were finished or pruned, and ``losses[trial, fold]``: ``nan`` where a trial was not evaluated.
-
-    Only for methods that report the loss on each fold.
-    """
-    ended = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
-    trials = study.get_trials(deepcopy=False, states=ended)
-    folds = sorted({step for trial in trials for step in trial.intermediate_values})
-    losses = [[trial.intermediate_values.get(fold, np.nan) for fold in folds] for trial in trials]
-    return trials, np.array(losses, dtype=float)
+def most_likely_best(study: optuna.Study) -> Parameters:
+    """The configuration with the lowest posterior mean, pruned ones included."""
+    return likely_best(study, steps="instances").parameters
 
 
 class QuickWilcoxonPruner(WilcoxonPruner):
@@ -146,21 +126,22 @@ class Method:
     picks: Mapping[str, Pick] = field(default_factory=lambda: {"best trial": best_trial})
 
 
+#: For studies with the loss on each fold: the posterior pick does not depend on the pruner.
+BOTH_PICKS = {"best trial": best_trial, "likely best": most_likely_best}
+
+
 def wilcoxon(p_threshold: float, ending: Ending = mean_so_far) -> Method:
     """Optuna's WilcoxonPruner."""
-    return Method(lambda _: QuickWilcoxonPruner(p_threshold=p_threshold), "fold", ending)
+    return Method(lambda _: QuickWilcoxonPruner(p_threshold=p_threshold), "fold", ending, BOTH_PICKS)
 
 
 def polarbear(ending: Ending, **options: Any) -> Method:
-    """PolarBearPruner; pruned trials with an estimate can become the best trial, so other picks are shown as well."""
-    picks: dict[str, Pick] = {"best trial": best_trial}
-    if ending is estimated:
-        picks |= {"all folds": best_on_all_folds, "shared folds": best_on_shared_folds}
-    return Method(lambda _: PolarBearPruner(**options), "fold", ending, picks)
+    """PolarBearPruner with options."""
+    return Method(lambda _: PolarBearPruner(**options), "fold", ending, BOTH_PICKS)
 
 
 METHODS = {
-    "none": Method(lambda _: NopPruner()),
+    "none": Method(lambda _: NopPruner(), "fold", picks=BOTH_PICKS),
     "median": Method(lambda _: MedianPruner()),
     "halving-2": Method(lambda _: SuccessiveHalvingPruner(min_resource=1, reduction_factor=2)),
     "halving-4": Method(lambda _: SuccessiveHalvingPruner(min_resource=1, reduction_factor=4)),
@@ -168,8 +149,6 @@ METHODS = {
     "wilcoxon-0.1": wilcoxon(0.1),
     "wilcoxon-0.01": wilcoxon(0.01),
     "wilcoxon-0.1-raise": wilcoxon(0.1, raise_pruned),
-    "wilcoxon-0.01-raise": wilcoxon(0.01, raise_pruned),
-    "polarbear": polarbear(raise_pruned),
-    "polarbear-estimate": polarbear(estimated),
-    "polarbear-0.8-estimate": polarbear(estimated, alpha=0.8),
+    "polarbear-keep": polarbear(raise_pruned),
+    "polarbear-optimize": polarbear(estimated, goal="optimize"),
 }

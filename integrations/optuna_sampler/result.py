@@ -18,9 +18,10 @@ from polarbear_plugins.integrations.optuna_sampler.rules import Parameters, Rule
 from polarbear_plugins.integrations.optuna_sampler.sampler import PolarBearSampler, check_one_objective
 from polarbear_plugins.integrations.optuna_sampler.study_storage import read_rules
 from polarbear_plugins.integrations.optuna_sampler.study_view import StudyView, sign_of
+from polarbear_plugins.racing.asynchronous import AsynchronousRace, Standing
 from polarbear_plugins.racing.posteriors import infer
 from polarbear_plugins.racing.result import RaceResult
-from polarbear_plugins.racing.state import Failure, start_race
+from polarbear_plugins.racing.state import Failure, RaceState, start_race
 from polarbear_plugins.rankings.stream import rank_cells
 from polarbear_plugins.rankings.table import RankingTable
 
@@ -36,16 +37,7 @@ def race_result(study: optuna.Study) -> RaceResult:
 
     :raises InvalidInputError: there is no race in the study, or fewer than two candidates have finished trials.
     """
-    sampler, written = study.sampler, read_rules(study)
-    if isinstance(sampler, PolarBearSampler):
-        rules, race = sampler.rules, sampler.race
-    elif written is not None:
-        rules = Rules.from_json(written)
-        race = rules.race()
-    else:
-        raise InvalidInputError(
-            f"There is no race in the study {study.study_name!r}: none of its trials came from a PolarBearSampler."
-        )
+    rules, race = _find_race(study)
     view = StudyView.of(study, rules)
     standing = race.standing(view.cells, view.instances, view.entrants)
     with_runs = [name for name in view.parameters if any(candidate == name for candidate, _ in view.cells)]
@@ -53,14 +45,8 @@ def race_result(study: optuna.Study) -> RaceResult:
         raise InvalidInputError(
             f"The study {study.study_name!r} has {len(with_runs)} candidates with finished trials; expected two."
         )
-    decided = () if standing.state is None else standing.state.algorithms
-    names = (*decided, *(name for name in with_runs if name not in decided))
-    state = start_race(names, race.timepoints, rules.settings)
-    if standing.state is not None:
-        resolved = np.array(state.resolved)
-        known = len(decided)
-        resolved[:, :known, :known] = standing.state.resolved
-        state = replace(state, resolved=resolved, rounds=standing.state.rounds, batch=standing.state.batch)
+    state = _with_everybody(standing, view, with_runs)
+    names = state.algorithms
     instances = [name for name in view.instances if any(instance == name for _, instance in view.cells)]
     table = rank_cells(names, race.timepoints, view.cells, instances)
     state = replace(state, table=table, cost=float(view.cost))
@@ -75,6 +61,40 @@ def race_result(study: optuna.Study) -> RaceResult:
             "candidates": {name: dict(view.parameters.get(name, {})) for name in names},
         },
     )
+
+
+def _find_race(study: optuna.Study) -> tuple[Rules, AsynchronousRace]:
+    """Rules of the race in a study, and the race; that of the study's sampler, which remembers it, if it can be."""
+    sampler, written = study.sampler, read_rules(study)
+    if isinstance(sampler, PolarBearSampler) and written in (None, sampler.rules.to_json()):
+        return sampler.rules, sampler.race
+    if written is None:
+        raise InvalidInputError(
+            f"There is no race in the study {study.study_name!r}: none of its trials came from a PolarBearSampler."
+        )
+    rules = Rules.from_json(written)
+    return rules, rules.race()
+
+
+def _with_everybody(standing: Standing, view: StudyView, with_runs: Sequence[str]) -> RaceState:
+    """State of the race without its table, also with those that have left its model or not yet entered."""
+    before = standing.state
+    entered = (
+        []
+        if before is None
+        else [name for number, names in sorted(view.entrants.items()) if number <= standing.round for name in names]
+    )
+    names = (*entered, *(name for name in with_runs if name not in entered))
+    state = start_race(names, view.rules.grid, view.rules.settings)
+    if before is None:
+        return state
+    resolved = np.array(state.resolved)
+    inside = [names.index(name) for name in before.algorithms]
+    resolved[np.ix_(range(len(state.timepoints)), inside, inside)] = before.resolved
+    out = np.isin(names, [one.algorithm for one in before.eliminations])
+    now_in = np.isin(names, entered)
+    settled = (out[:, None] & now_in) | (out & now_in[:, None])
+    return replace(state, resolved=resolved | settled, rounds=before.rounds, batch=before.batch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ process.  The only state is a cache of the last answer, from which the next one 
 
 from __future__ import annotations
 
-import itertools
 import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -149,13 +148,17 @@ class AsynchronousRace:
     ) -> list[_Round]:
         """Decided rounds of the last answer, up to the first one that rests on something else now."""
         known, rounds = self._last
-        if instances != known:
-            return []
-        return list(
-            itertools.takewhile(
-                lambda one: one.decided.state is not None and one.rests_on(cells, entrants.get(one.number, ())), rounds
-            )
-        )
+        unchanged: list[_Round] = []
+        for one in rounds if instances == known else ():
+            if one.decided.state is None or one.entrants != tuple(entrants.get(one.number, ())):
+                break
+            if not all(map(operator.is_, map(cells.get, one.cells), one.runs)):
+                runs = tuple(cells.get(cell, ()) for cell in one.cells)
+                if not all(map(_same_runs, runs, one.runs)):
+                    break
+                one = replace(one, runs=runs)  # the same objects next time
+            unchanged.append(one)
+        return unchanged
 
     def _begin_round(
         self, before: _Decided, instances: tuple[str, ...], names: tuple[str, ...], number: int
@@ -250,13 +253,6 @@ class _Round:
     cells: tuple[Cell, ...]
     runs: tuple[Runs, ...] = ()
     decided: _Decided = _Decided(None, None, {})
-
-    def rests_on(self, cells: Cells, entrants: Sequence[str]) -> bool:
-        """Whether the round has the same newcomers and the same runs."""
-        if self.entrants != tuple(entrants):
-            return False
-        runs = [cells.get(cell, ()) for cell in self.cells]
-        return all(map(operator.is_, runs, self.runs)) or all(map(_same_runs, runs, self.runs))
 
 
 def _same_runs(one: Runs, other: Runs) -> bool:

@@ -14,6 +14,7 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.racing import asynchronous
 from polarbear_plugins.racing.asynchronous import AsynchronousRace, Standing
+from polarbear_plugins.racing.posteriors import infer
 from polarbear_plugins.racing.state import RaceState
 
 INSTANCES = [f"f{k}" for k in range(40)]
@@ -191,7 +192,6 @@ def test_a_round_is_decided_once_and_nothing_else_is_remembered(
     room: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decided: list[int] = []
-    infer = asynchronous.infer
 
     def count(state: RaceState, number: int) -> Posterior:
         decided.append(number)

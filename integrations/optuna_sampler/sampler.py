@@ -185,7 +185,7 @@ class PolarBearSampler(optuna.samplers.BaseSampler):
         name = assignment["candidate"]
         known = self._parameters_of(name, memory, study)
         if param_name in known:
-            _check_allowed(known[param_name], param_name, param_distribution, name)
+            self._check_allowed(known[param_name], param_name, param_distribution, name)
             return known[param_name]
         if name in (self.rules.candidates or ()):
             raise InvalidInputError(
@@ -220,10 +220,12 @@ class PolarBearSampler(optuna.samplers.BaseSampler):
         return self._memories.of(study, self.rules)
 
     def _asks_base(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        """Whether the parameters of a trial come from the base sampler itself, in this study."""
-        memory = self._recall(study)
-        assignment = _assignment_in(memory, study, trial)
-        return assignment is None or (assignment["founder"] is not None and trial_id(trial) not in memory.proposals)
+        """Whether a trial is left to the base sampler.
+
+        That of a newcomer is not, not even before the race begins: some samplers remember the first study that they are
+        asked about a search space in, and newcomers are proposed in another.
+        """
+        return _assignment_in(self._recall(study), study, trial) is None
 
     def _parameters_of(self, name: str, memory: StudyMemory, study: optuna.Study) -> dict[str, Any]:
         """Parameters of a candidate; the study is looked at only if a trial of another process was handed over."""
@@ -232,6 +234,17 @@ class PolarBearSampler(optuna.samplers.BaseSampler):
             return dict(given)
         view = memory.view
         return (view if view is not None and view.knows(name) else memory.look(study)).parameters_of(name)
+
+    def _check_allowed(self, value: object, name: str, distribution: BaseDistribution, candidate: str) -> None:
+        """Refuse a value that the objective does not allow."""
+        try:
+            optuna.trial.create_trial(params={name: value}, distributions={name: distribution}, value=0.0)
+        except ValueError:
+            given = candidate in (self.rules.candidates or ())
+            raise InvalidInputError(
+                f"The candidate {candidate!r} has {name} = {value!r}, but the objective asks for {distribution}. "
+                + ("Change one of the two." if given else "For another search space, make a new study.")
+            ) from None
 
     def _check_what_was_asked(self, trial: FrozenTrial, name: str, memory: StudyMemory, view: StudyView) -> None:
         """Refuse a complete trial that did not ask for its instance, and warn of parameters that nobody asks for."""
@@ -381,16 +394,6 @@ def _suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> 
     if isinstance(distribution, CategoricalDistribution):
         return trial.suggest_categorical(name, distribution.choices)
     raise AssertionError(distribution)  # Optuna has no others
-
-
-def _check_allowed(value: object, name: str, distribution: BaseDistribution, candidate: str) -> None:
-    """Refuse a value that the objective does not allow."""
-    try:
-        optuna.trial.create_trial(params={name: value}, distributions={name: distribution}, value=0.0)
-    except ValueError:
-        raise InvalidInputError(
-            f"The candidate {candidate!r} has {name} = {value!r}, but the objective asks for {distribution}."
-        ) from None
 
 
 def _stop(study: optuna.Study) -> None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import logging
-import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
+from polarbear_plugins.integrations.optuna_sampler.proposals import propose, suggest
 from polarbear_plugins.integrations.optuna_sampler.rules import Parameters, Rules, as_candidates
 from polarbear_plugins.integrations.optuna_sampler.study_memory import StudyMemories, StudyMemory
 from polarbear_plugins.integrations.optuna_sampler.study_storage import (
@@ -72,6 +71,9 @@ class PolarBearSampler(optuna.samplers.BaseSampler):
     study is stopped.  A failed trial is repeated once, then the candidate ranks last on that instance; so does a
     pruned one.  A trial that was abandoned, because its process was killed, is repeated by another process.
 
+    A study goes on under the rules it began with: only ``max_rounds`` and ``max_cost`` may change when it is resumed,
+    and ``study.enqueue_trial`` adds a candidate.
+
     Parameters
     ----------
     candidates
@@ -80,7 +82,8 @@ class PolarBearSampler(optuna.samplers.BaseSampler):
         whenever others are eliminated, and the race continues for as long as there are trials.
     base
         The sampler that new candidates come from; it sees one trial for each candidate, with its estimated rating.
-        ``TPESampler`` by default.  It also takes over if the objective does not ask for an instance.
+        ``TPESampler`` by default.  It also takes over if the objective does not ask for an instance, which is an
+        error with given candidates.
     instance
         Name of the parameter that is the instance.
     settings
@@ -151,7 +154,7 @@ class PolarBearSampler(optuna.samplers.BaseSampler):
         if standing.over:
             _stop(study)
         if assignment["founder"] is not None:
-            memory.proposals[trial_id(trial)] = self._propose(view, standing)
+            memory.proposals[trial_id(trial)] = propose(self._base, view, standing)
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Search space of the base sampler while there is no race; a race answers parameters one by one."""
@@ -181,7 +184,7 @@ class PolarBearSampler(optuna.samplers.BaseSampler):
             return self.rules.instance_at(assignment["instance"], param_distribution)
         proposal = memory.proposals.get(trial_id(trial))
         if proposal is not None:
-            return _suggest(proposal, param_name, param_distribution)
+            return suggest(proposal, param_name, param_distribution)
         name = assignment["candidate"]
         known = self._parameters_of(name, memory, study)
         if param_name in known:
@@ -349,16 +352,6 @@ class PolarBearSampler(optuna.samplers.BaseSampler):
             return newcomer
         return _Options((stale or open_places or view.least_done(standing))[:1])
 
-    def _propose(self, view: StudyView, standing: Standing) -> optuna.Trial:
-        """Ask the base sampler for a new candidate, in a study with one trial for each candidate."""
-        with ANNOUNCEMENTS.silenced():
-            study = optuna.create_study(sampler=self._base)
-        for name, rating in standing.mean_log_ratings().items():
-            distributions = view.distributions_of(name)
-            parameters = {key: value for key, value in view.parameters_of(name).items() if key in distributions}
-            study.add_trial(optuna.trial.create_trial(params=parameters, distributions=distributions, value=-rating))
-        return study.ask()
-
 
 def _is_left_to_base(view: StudyView) -> bool:
     """Whether trials are complete without an instance, so that there is no race."""
@@ -381,47 +374,6 @@ def check_one_objective(study: optuna.Study) -> None:
         )
 
 
-def _suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> Any:
-    """Ask a trial for a parameter with a given distribution."""
-    if isinstance(distribution, FloatDistribution):
-        return trial.suggest_float(
-            name, distribution.low, distribution.high, step=distribution.step, log=distribution.log
-        )
-    if isinstance(distribution, IntDistribution):
-        return trial.suggest_int(
-            name, distribution.low, distribution.high, step=distribution.step, log=distribution.log
-        )
-    if isinstance(distribution, CategoricalDistribution):
-        return trial.suggest_categorical(name, distribution.choices)
-    raise AssertionError(distribution)  # Optuna has no others
-
-
 def _stop(study: optuna.Study) -> None:
     with suppress(RuntimeError):  # with ask and tell there is no loop to stop
         study.stop()
-
-
-class _Announcements(logging.Filter):
-    """Keeps Optuna from announcing the studies that only the base sampler sees, in the thread that makes them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._here = threading.local()
-
-    def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002 - as the base class has it
-        """Whether to log a record."""
-        return not getattr(self._here, "silent", False)
-
-    @contextmanager
-    def silenced(self) -> Iterator[None]:
-        """Log nothing that this thread says here about studies in memory."""
-        self._here.silent = True
-        try:
-            yield
-        finally:
-            self._here.silent = False
-
-
-# A level would be that of all threads, and of the user.
-ANNOUNCEMENTS = _Announcements()
-logging.getLogger(optuna.storages.InMemoryStorage.__module__).addFilter(ANNOUNCEMENTS)

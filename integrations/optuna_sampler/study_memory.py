@@ -47,13 +47,13 @@ class StudyMemory:
         self.view: StudyView | None = None
         self.assignments: dict[int, Assignment | None] = {}
         self.proposals: dict[int, optuna.Trial] = {}
-        self.has_rules = False
         self.said: set[object] = set()
         self._lock = threading.Lock()
         self._nothing = StudyView(rules, sign_of(study))
         self._forget_trials()
 
     def _forget_trials(self) -> None:
+        self.has_rules = False
         self._numbers: set[int] = set()  # of the finished trials
         self._finished = self._nothing.with_trials(())
         self._running: list[FrozenTrial] = []

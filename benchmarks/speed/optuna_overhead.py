@@ -4,7 +4,9 @@
 
 should_prune: CPU milliseconds of a call, in a study in memory with 100 finished trials of 50 steps, when the trial has
 reported 5, 25 or 50 steps, with values that differ and with values that tie, beside Optuna's WilcoxonPruner.
-ask: CPU milliseconds of a trial under PolarBearSampler with 16 given candidates, beside Optuna's GridSampler.
+A trial: CPU milliseconds by hundreds of trials of a study in memory, under PolarBearSampler with 40 given candidates
+and with candidates from TPESampler, beside TPESampler alone; growth is the last hundred against the second.  Of the
+times that a trial reads all trials, one is Optuna's own.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import optuna
@@ -58,25 +61,70 @@ def milliseconds(study: optuna.Study, pruner: optuna.pruners.BasePruner, reporte
     return 1000 * float(np.median(times))
 
 
-def trial_milliseconds(sampler: optuna.samplers.BaseSampler, trials: int) -> float:
-    """Time of a trial whose objective takes none."""
-    study = optuna.create_study(sampler=sampler)
+class CountingStorage(optuna.storages.InMemoryStorage):
+    """Counts how often all trials are read."""
+
+    reads = 0
+
+    def get_all_trials(self, *arguments: Any, **options: Any) -> Any:
+        """Trials of a study."""
+        self.reads += 1
+        return super().get_all_trials(*arguments, **options)
+
+
+def by_hundreds(sampler: optuna.samplers.BaseSampler, trials: int) -> tuple[list[float], float]:
+    """Time of a trial whose objective takes none, in each hundred of trials; and how often all trials were read."""
+    storage = CountingStorage()
+    study = optuna.create_study(sampler=sampler, storage=storage)
     rng = np.random.default_rng(3)
 
     def objective(trial: optuna.Trial) -> float:
-        trial.suggest_int("instance", 0, 99)
-        return trial.suggest_int("x", 0, 15) + 20 * float(rng.normal())
+        trial.suggest_int("instance", 0, 199)
+        return trial.suggest_int("x", 0, 39) + 100 * float(rng.normal())
 
-    began = time.process_time()
-    study.optimize(objective, n_trials=trials)
-    return 1000 * (time.process_time() - began) / len(study.trials)
+    times = []
+    for _ in range(max(trials // 100, 1)):
+        began = time.process_time()
+        study.optimize(objective, n_trials=100)
+        times.append(10 * (time.process_time() - began))
+    reads = storage.reads
+    return times, reads / len(study.get_trials(deepcopy=False))
+
+
+def report_samplers(trials: int) -> None:
+    """Print a row for each sampler, and how ours compare."""
+    print(f"a trial, CPU ms by hundreds of {trials} trials, and how often it reads all trials")
+    alone, reads = by_hundreds(optuna.samplers.TPESampler(seed=1), trials)
+    print(f"{'TPESampler':>26s} {' '.join(f'{ms:5.1f}' for ms in alone)}  {reads:4.1f}")
+    samplers = {
+        "40 given candidates": PolarBearSampler([{"x": x} for x in range(40)], seed=1),
+        "candidates from TPESampler": PolarBearSampler(seed=1),
+    }
+    for name, sampler in samplers.items():
+        times, reads = by_hundreds(sampler, trials)
+        ratio, growth = times[-1] / alone[-1], times[-1] / times[min(1, len(times) - 1)]
+        report_figure(
+            f"{name:>26s} {' '.join(f'{ms:5.1f}' for ms in times)}  {reads:4.1f}",
+            f"time of a trial after {trials}, {name}",
+            ratio,
+            "TPESampler",
+            "lower",
+        )
+        report_figure(
+            f"{'':>26s} {ratio:.2f} times TPESampler, {growth:.2f} times the second hundred",
+            f"growth of the time of a trial, {name}",
+            growth,
+            "the second hundred",
+            "lower",
+        )
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=100, help="finished trials of the study (default: 100)")
-    arguments = parse_arguments(parser, {"trials": 10})
+    parser.add_argument("--race-trials", type=int, default=1000, help="trials under a sampler (default: 1000)")
+    arguments = parse_arguments(parser, {"trials": 10, "race_trials": 100})
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore")
     print(f"should_prune, CPU ms a call, {arguments.trials} finished trials of {STEPS} steps")
@@ -93,15 +141,7 @@ def main() -> None:
                 "WilcoxonPruner",
                 "lower",
             )
-    ours = trial_milliseconds(PolarBearSampler([{"x": x} for x in range(16)], seed=1), 300)
-    theirs = trial_milliseconds(optuna.samplers.GridSampler({"instance": range(100), "x": range(16)}, seed=1), 300)
-    report_figure(
-        f"a trial, CPU ms: PolarBearSampler {ours:.2f}, GridSampler {theirs:.2f}, ratio {ours / theirs:.2f}",
-        "time of a trial",
-        ours / theirs,
-        "GridSampler",
-        "lower",
-    )
+    report_samplers(arguments.race_trials)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Racing inside Optuna: a trial is one candidate on one instance, and the race decides which.
 
-Everything is read from the storage at each trial, so that processes that share a storage, and studies that are resumed,
-continue the same race.
+The storage is looked at in each trial, and nothing else counts, so that processes that share a storage, and studies
+that are resumed, continue the same race.
 """
 
 from __future__ import annotations

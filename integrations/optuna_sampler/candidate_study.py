@@ -26,7 +26,7 @@ from polarbear_plugins.display.text import probability_text
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning, reason
 from polarbear_plugins.integrations.optuna_sampler.result import read_race, result_of_race
 from polarbear_plugins.integrations.optuna_sampler.study_storage import assignment_of, read_all_trials, storage_of
-from polarbear_plugins.integrations.optuna_sampler.study_view import EndingTrial, StudyView, sign_of
+from polarbear_plugins.integrations.optuna_sampler.study_view import StudyView, sign_of
 from polarbear_plugins.measures.mean_losses import MeanModel
 from polarbear_plugins.racing.asynchronous import Cells
 from polarbear_plugins.racing.result import RaceResult
@@ -105,24 +105,24 @@ def candidate_study(
     return _replace(content, RDBStorage(storage) if isinstance(storage, str) else storage, name)
 
 
-def update_companion(study: optuna.Study, ending: EndingTrial | None = None) -> None:
+def update_companion(study: optuna.Study, ended: FrozenTrial | None = None) -> None:
     """Bring the candidates of a race up to date, in the storage of its study.
 
     Nothing that goes wrong here ends the race: it is a warning, and the next update is another chance.
 
     Parameters
     ----------
-    ending
-        A trial that is ending.  Optuna asks a sampler before it stores how a trial ended, and the last trial of a race
-        has no successor that could see it.
+    ended
+        A trial that the storage does not know to have ended: Optuna asks a sampler before it stores how a trial ended,
+        and the last trial of a race has no successor that could see it.
     """
     storage, name = storage_of(study), _default_name(study)
     try:
         with _writing:
-            began, trials = _progress(study, ending)
+            began, trials = _progress(study, ended)
             if _trials_behind(storage, name, began) >= trials:
                 return  # another process has seen as much
-            content = _Content.of(study, ending)
+            content = _Content.of(study, ended)
             _replace(content, storage, name)
             if content.over and content.contradiction:
                 warnings.warn(content.contradiction, PolarBearWarning, stacklevel=2)
@@ -157,17 +157,17 @@ class _Content:
     contradiction: str
 
     @classmethod
-    def of(cls, study: optuna.Study, ending: EndingTrial | None = None) -> _Content:
-        began, finished = _progress(study, ending)
-        rules, race, view = read_race(study, ending)
-        result = result_of_race(study, rules, race, view)
+    def of(cls, study: optuna.Study, ended: FrozenTrial | None = None) -> _Content:
+        began, finished = _progress(study, ended)
+        race, view = read_race(study, ended)
+        result = result_of_race(study, race, view)
         sign = sign_of(study)
         trials = _trials(view, result, sign)
         contradiction = _contradiction(trials, result, sign)
         attributes = {
             "stopped": _stopped(result),
             "assumption": _ASSUMPTION,
-            **({"timepoint of the values": float(result.timepoints[-1])} if rules.timepoints else {}),
+            **({"timepoint of the values": float(result.timepoints[-1])} if view.rules.timepoints else {}),
             **(
                 {} if result.posterior.diagnostics.good else {"ratings": "The posterior is not good enough to rely on."}
             ),
@@ -193,7 +193,7 @@ def _trials(view: StudyView, result: RaceResult, sign: float) -> list[FrozenTria
     means, spread = _estimate(losses)
     trials = []
     for place, name in enumerate(names):
-        distributions = view.distributions.get(name, {})
+        parameters, distributions = view.parameters_of(name), view.distributions_of(name)
         attributes = {
             "candidate": name,
             "status": _status(name, result),
@@ -207,7 +207,7 @@ def _trials(view: StudyView, result: RaceResult, sign: float) -> list[FrozenTria
             optuna.trial.create_trial(
                 state=TrialState.COMPLETE if known else TrialState.FAIL,
                 value=sign * float(means[place]) if known else None,
-                params={key: view.parameters[name][key] for key in distributions},
+                params={key: parameters[key] for key in distributions},
                 distributions=dict(distributions),
                 user_attrs=attributes,
             )
@@ -294,11 +294,11 @@ def _finite(number: float) -> float | None:
     return float(number) if np.isfinite(number) else None
 
 
-def _progress(study: optuna.Study, ending: EndingTrial | None = None) -> tuple[str, int]:
+def _progress(study: optuna.Study, ended: FrozenTrial | None = None) -> tuple[str, int]:
     """When the race began, and how many of its trials are finished."""
     trials = [trial for trial in read_all_trials(study) if assignment_of(trial) is not None]
     began = min((trial.datetime_start for trial in trials if trial.datetime_start is not None), default="")
-    last = None if ending is None else ending[0]
+    last = None if ended is None else ended.number
     return str(began), sum(trial.state.is_finished() or trial.number == last for trial in trials)
 
 

@@ -7,11 +7,13 @@ this module, and nothing else in this package.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict, cast
 
 import optuna
-from optuna.trial import FrozenTrial
+from optuna.storages import BaseStorage
+from optuna.trial import FrozenTrial, TrialState
 
 _RACE = "polarbear:race"  # attribute of a study: the rules of its race
 _CELL = "polarbear:cell"  # attribute of a trial: its assignment
@@ -58,16 +60,30 @@ def write_rules(study: optuna.Study, rules: Mapping[str, Any]) -> None:
 
 
 def read_all_trials(study: optuna.Study) -> list[FrozenTrial]:
-    """Trials of a study by their numbers, with those that the study hides from its sampler, as under Hyperband."""
-    trials = study._storage.get_all_trials(study._study_id, deepcopy=False)
-    return sorted(trials, key=lambda trial: trial.number)
+    """Trials of a study, with those that the study hides from its sampler, as under Hyperband."""
+    return study._storage.get_all_trials(study._study_id, deepcopy=False)
+
+
+def storage_of(study: optuna.Study) -> BaseStorage:
+    """Storage of a study."""
+    return study._storage
+
+
+def study_id(study: optuna.Study) -> int:
+    """Identifier of a study in its storage."""
+    return study._study_id
+
+
+def as_ended(
+    trial: FrozenTrial, assignment: Assignment, state: TrialState, values: Sequence[float] | None
+) -> FrozenTrial:
+    """A trial as it will be when the storage has its end."""
+    ended = copy.copy(trial)
+    ended.state, ended.values = state, values
+    ended.system_attrs = {**trial.system_attrs, _CELL: cast("dict[str, Any]", assignment)}
+    return ended
 
 
 def trial_id(trial: FrozenTrial) -> int:
     """Identifier of a trial in its storage; numbers are unique only within a study."""
     return trial._trial_id
-
-
-def storage_of(study: optuna.Study) -> optuna.storages.BaseStorage:
-    """Storage that a study is in."""
-    return study._storage

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
@@ -17,150 +17,285 @@ from polarbear_plugins.integrations.optuna_sampler.rules import Rules
 from polarbear_plugins.integrations.optuna_sampler.study_storage import Assignment, assignment_of, read_all_trials
 from polarbear_plugins.racing.asynchronous import Standing
 
-# Number, state and values of a trial that is ending: the storage does not have them yet.
-EndingTrial: TypeAlias = tuple[int, TrialState, Sequence[float] | None]
-
 # A candidate ranks last on an instance where it failed twice, or was abandoned four times.  That a process was killed
 # says less about the candidate than an error does, but a candidate that kills every process must not be run for ever.
 _LIMIT, _FAILED, _ABANDONED = 4, 2, 1
 
+Cell: TypeAlias = tuple[str, str]
+Place: TypeAlias = tuple[str, int]
 
-@dataclass(slots=True)
+
+@dataclass(frozen=True, slots=True)
+class _Suggested:
+    """A parameter of a trial; those of the earliest trial, in the order in which it asked, are the candidate's."""
+
+    number: int
+    position: int
+    value: Any
+    distribution: BaseDistribution
+
+
+@dataclass(slots=True, eq=False)
 class StudyView:
     """What the trials of a study say.
 
+    Trials may be added in any order: the same trials make the same view.  What is in the containers never changes, so
+    that a copy of them is all that a later view needs.
+
     Attributes
     ----------
-    racing
-        Whether any trial has asked for its instance.
-    without_instance
-        Whether a trial of the race has completed without asking for its instance.
+    asked
+        Number and distribution of the latest trial that has asked for its instance.
     instances
         Names, in the order in which the race draws them.
-    cells
-        For each candidate and instance the finished runs.
-    given_up
-        Cells without a finished run where trials failed too often, and how many did.
+    without_instance
+        Whether a trial of the race has completed without asking for its instance.
+    runs
+        For each candidate and instance the finished runs, by the numbers of their trials.
+    failures
+        For each candidate and instance how many trials failed, and how much these failures weigh.  The instance of a
+        trial that failed before asking for it is a position in the order of the instances.
     claims
         Numbers of the running trials, and of those that wait to be run again, for each candidate and position of the
         instance.
     sure
         Numbers of the running trials that have seen no other trial with a lower number on their cell: no other trial
         takes it.
-    entrants, founding
-        Candidates that enter in each round, and how many trials with newcomers are still running, without those that
-        are stale.  A candidate whose first trial was abandoned does not enter: not all of its parameters are known.
-    parameters, distributions
-        Of each candidate: from its earliest trial that has the parameter.
-    cost
-        Units of the time axis that were spent.
+    founders
+        Running trials with a newcomer: number, name and the round in which it enters.
+    founded
+        The same of finished ones.  A candidate whose first trial was abandoned does not enter: not all of its
+        parameters are known.
+    ended
+        Numbers of the finished trials of the race.
+    standing
+        Where the race stands in this view, once somebody has asked.
     """
 
-    racing: bool = False
+    rules: Rules
+    sign: float
+    asked: tuple[int, BaseDistribution] | None = None
+    instances: tuple[str, ...] = ()
     without_instance: bool = False
-    instances: list[str] = field(default_factory=list)
-    cells: dict[tuple[str, str], list[FloatArray]] = field(default_factory=dict)
-    given_up: dict[tuple[str, str], int] = field(default_factory=dict)
-    claims: dict[tuple[str, int], list[int]] = field(default_factory=dict)
-    entrants: dict[int, list[str]] = field(default_factory=dict)
-    founding: dict[int, int] = field(default_factory=dict)
-    parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
-    distributions: dict[str, dict[str, BaseDistribution]] = field(default_factory=dict)
-    cost: float = 0.0
+    runs: dict[Cell, tuple[FloatArray, ...]] = field(default_factory=dict)
+    failures: dict[tuple[str, str | int], tuple[int, int]] = field(default_factory=dict)
+    claims: dict[Place, tuple[int, ...]] = field(default_factory=dict)
     sure: set[int] = field(default_factory=set)
-    _ended: list[int] = field(default_factory=list)
-    _founders: list[tuple[str, int]] = field(default_factory=list)
-    _failures: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    founders: list[tuple[int, str, int]] = field(default_factory=list)
+    founded: list[tuple[int, str, int]] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
+    standing: Standing | None = None
+    _numbers: dict[Cell, tuple[int, ...]] = field(default_factory=dict)
+    _suggested: dict[str, dict[str, _Suggested]] = field(default_factory=dict)
+    _first_trials: dict[str, int] = field(default_factory=dict)
+    _cells: dict[Cell, tuple[FloatArray, ...]] | None = None
 
     @classmethod
-    def of(cls, study: optuna.Study, rules: Rules, ending: EndingTrial | None = None) -> StudyView:
-        """View of a study as its storage is now, with a trial that is ending."""
-        view = cls()
-        sign = sign_of(study)
-        trials = read_all_trials(study)
-        asked = [trial.distributions[rules.instance] for trial in trials if rules.instance in trial.distributions]
-        if asked:
-            view.racing = True
-            view.instances = [str(value) for value in rules.order_instances(asked[-1])]
-        if rules.candidates is not None:
-            view.entrants[1] = list(rules.candidates)
-            view.parameters = {name: dict(parameters) for name, parameters in rules.candidates.items()}
+    def of(cls, study: optuna.Study, rules: Rules) -> StudyView:
+        """View of a study as its storage is now."""
+        return cls(rules, sign_of(study)).with_trials(read_all_trials(study))
+
+    def with_trials(self, trials: Iterable[FrozenTrial]) -> StudyView:
+        """A view with further trials; this one stays as it is."""
+        view = replace(
+            self,
+            runs=dict(self.runs),
+            failures=dict(self.failures),
+            claims=dict(self.claims),
+            sure=set(self.sure),
+            founders=list(self.founders),
+            founded=list(self.founded),
+            ended=list(self.ended),
+            standing=None,
+            _numbers=dict(self._numbers),
+            _suggested=dict(self._suggested),
+            _first_trials=dict(self._first_trials),
+            _cells=None,
+        )
         for trial in trials:
-            assignment = assignment_of(trial)
-            if assignment is not None:
-                state: TrialState = trial.state
-                values: Sequence[float] | None = trial.values
-                if ending is not None and trial.number == ending[0]:
-                    _, state, values = ending
-                view._add(trial, assignment, state, values[0] if values else None, rules, sign)
-        for cell, failures in view._failures.items():
-            if sum(failures) >= _LIMIT and cell not in view.cells:
-                view.given_up[cell] = len(failures)
-                view.cells[cell] = [np.full(rules.grid.size, np.inf)]
-        for name, entering in view._founders:
-            if not view.is_stale((name, 0)):
-                view.founding[entering] = view.founding.get(entering, 0) + 1
+            view.add(trial)
         return view
 
-    def _add(
-        self,
-        trial: FrozenTrial,
-        assignment: Assignment,
-        state: TrialState,
-        value: float | None,
-        rules: Rules,
-        sign: float,
-    ) -> None:
-        name, entering, finished = assignment["candidate"], assignment["founder"], state.is_finished()
-        # Optuna fails trials whose process no longer sends a heartbeat; the sampler marks those that failed themselves.
-        abandoned = state == TrialState.FAIL and not assignment.get("failed")
-        if entering is not None:
-            if not finished:
-                self._founders.append((name, entering))
-            elif not abandoned and not any(name in names for names in self.entrants.values()):
-                self.entrants.setdefault(entering, []).append(name)
-        parameters, distributions = self.parameters.setdefault(name, {}), self.distributions.setdefault(name, {})
-        for key, parameter in trial.params.items():
-            if key != rules.instance:
-                parameters.setdefault(key, parameter)
-                distributions.setdefault(key, trial.distributions[key])
-        if not finished:
-            self.claims.setdefault((name, assignment["instance"]), []).append(trial.number)
-            if assignment.get("sure"):
-                self.sure.add(trial.number)
+    def add(self, trial: FrozenTrial) -> None:
+        """Add a trial; a finished one never changes again, the others do."""
+        distribution = trial.distributions.get(self.rules.instance)
+        if distribution is not None and (self.asked is None or self.asked[0] < trial.number):
+            self._set_instances(trial.number, distribution)
+        assignment = assignment_of(trial)
+        if assignment is None:
             return
-        if rules.instance not in trial.params:
-            self.without_instance = self.without_instance or state == TrialState.COMPLETE
-            return
-        self._ended.append(trial.number)
-        cell = name, str(trial.params[rules.instance])
-        self.cost += float(rules.grid[-1])
-        best = rules.best_values(trial, state, value, sign)
-        if best is None:
-            self._failures.setdefault(cell, []).append(_ABANDONED if abandoned else _FAILED)
+        self._add_parameters(trial, assignment["candidate"])
+        if trial.state.is_finished():
+            self._add_finished(trial, assignment)
         else:
-            self.cells.setdefault(cell, []).append(best)
+            self._add_running(trial, assignment)
 
-    def is_done(self, cell: tuple[str, int]) -> bool:
+    def _set_instances(self, number: int, distribution: BaseDistribution) -> None:
+        if self.asked is None or self.asked[1] != distribution:
+            self.instances = tuple(map(str, self.rules.order_instances(distribution)))
+        self.asked = number, distribution
+
+    def _add_parameters(self, trial: FrozenTrial, name: str) -> None:
+        self._first_trials[name] = min(self._first_trials.get(name, trial.number), trial.number)
+        known = self._suggested.get(name, {})
+        earlier = {
+            key: _Suggested(trial.number, position, value, trial.distributions[key])
+            for position, (key, value) in enumerate(trial.params.items())
+            if key != self.rules.instance and (key not in known or known[key].number > trial.number)
+        }
+        if earlier or not known:
+            self._suggested[name] = {**known, **earlier}
+
+    def _add_running(self, trial: FrozenTrial, assignment: Assignment) -> None:
+        place = assignment["candidate"], assignment["instance"]
+        self.claims[place] = (*self.claims.get(place, ()), trial.number)
+        if assignment.get("sure"):
+            self.sure.add(trial.number)
+        if assignment["founder"] is not None:
+            insort(self.founders, (trial.number, assignment["candidate"], assignment["founder"]))
+
+    def _add_finished(self, trial: FrozenTrial, assignment: Assignment) -> None:
+        name, asked = assignment["candidate"], self.rules.instance in trial.params
+        # Optuna fails trials whose process no longer sends a heartbeat; the sampler marks those that failed themselves.
+        abandoned = trial.state == TrialState.FAIL and not assignment.get("failed")
+        if assignment["founder"] is not None and not abandoned:
+            insort(self.founded, (trial.number, name, assignment["founder"]))
+        if not asked and trial.state == TrialState.COMPLETE:
+            self.without_instance = True
+            return
+        insort(self.ended, trial.number)
+        best = self.rules.best_values(trial, self.sign) if asked else None
+        if best is not None:
+            self._add_run((name, str(trial.params[self.rules.instance])), trial.number, best)
+            return
+        where = str(trial.params[self.rules.instance]) if asked else assignment["instance"]
+        weight = _LIMIT if trial.state == TrialState.PRUNED else _ABANDONED if abandoned else _FAILED
+        count, total = self.failures.get((name, where), (0, 0))
+        self.failures[name, where] = count + 1, total + weight
+
+    def _add_run(self, cell: Cell, number: int, best: FloatArray) -> None:
+        numbers, runs = self._numbers.get(cell, ()), self.runs.get(cell, ())
+        place = bisect_right(numbers, number)
+        self._numbers[cell] = (*numbers[:place], number, *numbers[place:])
+        self.runs[cell] = (*runs[:place], best, *runs[place:])
+
+    @property
+    def racing(self) -> bool:
+        """Whether any trial has asked for its instance."""
+        return self.asked is not None
+
+    @property
+    def cost(self) -> float:
+        """Units of the time axis that were spent."""
+        return len(self.ended) * float(self.rules.grid[-1])
+
+    @property
+    def given_up(self) -> dict[Cell, int]:
+        """Cells without a finished run where trials failed too often, and how many did."""
+        instances = self.instances
+        counts: dict[Cell, int] = {}
+        weights: dict[Cell, int] = {}
+        for (name, where), (count, weight) in self.failures.items() if instances else ():
+            cell = name, where if isinstance(where, str) else instances[where % len(instances)]
+            counts[cell] = counts.get(cell, 0) + count
+            weights[cell] = weights.get(cell, 0) + weight
+        return {cell: counts[cell] for cell in counts if weights[cell] >= _LIMIT and cell not in self.runs}
+
+    @property
+    def cells(self) -> Mapping[Cell, tuple[FloatArray, ...]]:
+        """For each candidate and instance the finished runs; one that was given up has found nothing."""
+        if self._cells is None:
+            nothing = self.rules.nothing_found
+            self._cells = {**self.runs, **dict.fromkeys(self.given_up, nothing)}
+        return self._cells
+
+    @property
+    def entrants(self) -> dict[int, list[str]]:
+        """Candidates that enter in each round, by the numbers of their first trials."""
+        entering = dict.fromkeys(self.rules.candidates or (), 1)
+        for _, name, number in self.founded:
+            entering.setdefault(name, number)
+        rounds: dict[int, list[str]] = {}
+        for name, number in entering.items():
+            rounds.setdefault(number, []).append(name)
+        return rounds
+
+    @property
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """Parameters of each candidate, in the order of their first trials, given ones first."""
+        names = sorted(self._first_trials, key=self._first_trials.__getitem__)
+        return {name: self.parameters_of(name) for name in (*(self.rules.candidates or ()), *names)}
+
+    def parameters_of(self, name: str) -> dict[str, Any]:
+        """Parameters of a candidate: given ones, or from its earliest trial that has the parameter."""
+        found = sorted(self._suggested.get(name, {}).items(), key=lambda item: (item[1].number, item[1].position))
+        given = (self.rules.candidates or {}).get(name, {})
+        return {**given, **{key: one.value for key, one in found if key not in given}}
+
+    def distributions_of(self, name: str) -> dict[str, BaseDistribution]:
+        """Distributions of a candidate's parameters, as far as its trials have asked for them."""
+        return {key: one.distribution for key, one in self._suggested.get(name, {}).items()}
+
+    def knows(self, name: str) -> bool:
+        """Whether the candidate is given or has a trial."""
+        return name in (self.rules.candidates or ()) or name in self._first_trials
+
+    def is_hopeless(self) -> bool:
+        """Whether so many trials failed before any asked for its instance that there will be no race.
+
+        Each of the given candidates has been repeated, or as many from the base sampler as race at once.
+        """
+        if self.racing or self.without_instance:
+            return False
+        if self.rules.candidates is not None:
+            return all(self.has_failed_at_once(name) for name in self.rules.candidates)
+        return sum(weight for _, weight in self.failures.values()) >= _LIMIT * self.rules.room
+
+    def has_failed_at_once(self, name: str) -> bool:
+        """Whether a candidate was given up on its first instance before the instances were known."""
+        return self.failures.get((name, 0), (0, 0))[1] >= _LIMIT
+
+    def is_done(self, place: Place) -> bool:
         """Whether a candidate has a finished run on the instance at a position."""
-        return bool(self.instances) and (cell[0], self.instances[cell[1]]) in self.cells
+        return bool(self.instances) and (place[0], self.instances[place[1]]) in self.cells
 
-    def is_stale(self, cell: tuple[str, int]) -> bool:
-        """Whether so many later trials have ended that the process which claimed the cell is probably gone."""
-        running = sum(len(numbers) for numbers in self.claims.values())
-        claimed = max(self.claims.get(cell, [-1]))
-        return sum(number > claimed for number in self._ended) >= 16 + 4 * running
+    def is_stale(self, place: Place, asking: int) -> bool:
+        """Whether so many later trials have ended that the process which claimed the cell is probably gone.
 
-    def least_done(self, standing: Standing) -> list[tuple[str, int]]:
+        :param asking: number of the trial that wants to know; its own claim does not count.
+        """
+        running = sum(number != asking for numbers in self.claims.values() for number in numbers)
+        claimed = max((number for number in self.claims.get(place, ()) if number != asking), default=-1)
+        return len(self.ended) - bisect_right(self.ended, claimed) >= 16 + 4 * running
+
+    def newcomers_on_their_way(self, entering: int, asking: int) -> int:
+        """How many trials with newcomers of a round are running, beside the one that asks and without stale ones."""
+        return sum(
+            entering == their_round and number != asking and not self.is_stale((name, 0), asking)
+            for number, name, their_round in self.founders
+        )
+
+    def claimed_places(self, asking: int, claimed: bool) -> set[Place]:
+        """Cells that other trials run than the one that asks.
+
+        :param claimed: the trial has claimed its own cell, and those that it takes precedence over do not count.
+        """
+
+        def in_the_way(other: int) -> bool:
+            return other != asking and (not claimed or other < asking or other in self.sure)
+
+        return {place for place, numbers in self.claims.items() if any(map(in_the_way, numbers))}
+
+    def least_done(self, standing: Standing) -> list[Place]:
         """Cells of the survivors, those with the fewest runs first: for trials that the race does not need."""
         names = list(self.parameters) if standing.state is None else list(standing.state.pareto_set)
-        cells = [(name, place) for place in range(max(len(self.instances), 1)) for name in names]
+        places = [(name, place) for place in range(max(len(self.instances), 1)) for name in names]
 
-        def count_runs(cell: tuple[str, int]) -> int:
-            finished = self.cells.get((cell[0], self.instances[cell[1]]), ()) if self.instances else ()
-            return len(finished) + len(self.claims.get(cell, ()))
+        def count_runs(place: Place) -> int:
+            finished = self.cells.get((place[0], self.instances[place[1]]), ()) if self.instances else ()
+            return len(finished) + len(self.claims.get(place, ()))
 
-        return sorted(cells, key=count_runs)
+        return sorted(places, key=count_runs)
 
 
 def sign_of(study: optuna.Study) -> float:

@@ -6,7 +6,7 @@ state never changes; each step returns the next one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -172,7 +172,7 @@ def decide(state: RaceState, posterior: Posterior, rankings: RankingTable | None
 def enter(state: RaceState, algorithm: str) -> RaceState:
     """State with a newcomer, which catches up on the instances drawn so far before the race continues."""
     name = as_name(algorithm, "name of an algorithm")
-    if name in state.algorithms:
+    if name in state.algorithms or name in {out.algorithm for out in state.eliminations}:
         raise InvalidInputError(f"{name!r} is already in the race.")
     table = state.table
     absent = np.full((*table.values.shape[:2], 1), np.nan)
@@ -184,6 +184,27 @@ def enter(state: RaceState, algorithm: str) -> RaceState:
     resolved[:, -1, -1] = True
     resolved[:, -1, out] = resolved[:, out, -1] = True
     return replace(state, table=wider, resolved=resolved, newcomers=(*state.newcomers, name))
+
+
+def retire(state: RaceState, algorithms: Collection[str]) -> RaceState:
+    """State without some eliminated algorithms, whose runs leave the model; the rounds still name them.
+
+    The inverse of :func:`enter`, for a race that newcomers keep entering: with everybody in the model, a round would
+    cost the more the longer the race lasts.
+    """
+    if not algorithms:
+        return state
+    surviving = sorted(set(algorithms) & set(state.pareto_set))
+    if surviving:
+        raise InvalidInputError(f"{surviving[0]!r} is still in the race. Retire only eliminated algorithms.")
+    stay = [place for place, name in enumerate(state.algorithms) if name not in algorithms]
+    names = tuple(state.algorithms[place] for place in stay)
+    return replace(
+        state,
+        table=_with_values(state.table, names, state.table.values[:, :, stay]),
+        resolved=state.resolved[np.ix_(range(state.timepoints.size), stay, stay)],
+        newcomers=tuple(name for name in state.newcomers if name not in algorithms),
+    )
 
 
 def _eliminate(state: RaceState, verdict: Verdict, by: BoolArray, number: int) -> tuple[Elimination, ...]:

@@ -19,6 +19,7 @@ sampler_module = pytest.importorskip("polarbear_plugins.integrations.optuna_samp
 companion_module = pytest.importorskip("polarbear_plugins.integrations.optuna_sampler.candidate_study")
 PolarBearSampler, race_result = sampler_module.PolarBearSampler, sampler_module.race_result
 candidate_study, update_companion = sampler_module.candidate_study, companion_module.update_companion
+as_ended, assignment_of = sampler_module.study_storage.as_ended, sampler_module.study_storage.assignment_of
 TrialState = optuna.trial.TrialState
 
 SETTINGS = RaceSettings(draws=500, alpha=0.95, epsilon=0.2, batch_size=3, batch_min=3, seed=1)
@@ -420,7 +421,9 @@ def test_the_companion_counts_the_trial_that_is_ending() -> None:
     study = create(storage=storage)
     study.optimize(objective, n_trials=8)
     trial = study.ask()
-    update_companion(study, ending=(trial.number, TrialState.COMPLETE, [objective(trial)]))
+    value = objective(trial)
+    frozen = study.get_trials()[trial.number]
+    update_companion(study, as_ended(frozen, assignment_of(frozen), TrialState.COMPLETE, [value]))
     about = optuna.load_study(study_name="race:candidates", storage=storage).user_attrs
     assert about["trials of the race"] == 9
     assert about["stopped"] == "not over after round 1"
@@ -524,3 +527,29 @@ def test_processes_that_write_it_at_once_leave_one_trial_for_each_candidate(kind
     assert [process.returncode for process in processes] == [0, 0, 0], errors
     written = optuna.load_study(study_name="race:candidates", storage=storage_of(kind, tmp_path))
     assert [trial.user_attrs["candidate"] for trial in written.trials] == list(CANDIDATES)
+
+
+# Kept up to date by the sampler
+
+
+def test_the_sampler_keeps_the_companion_up_to_date_round_by_round() -> None:
+    storage = optuna.storages.InMemoryStorage()
+    study = create(storage=storage, companion=True)
+    seen = []
+    for _ in range(12):
+        study.optimize(objective, n_trials=1)
+        names = optuna.get_all_study_names(storage)
+        known = optuna.load_study(study_name="race:candidates", storage=storage) if len(names) > 1 else None
+        seen.append(0 if known is None else known.user_attrs["trials of the race"])
+    assert seen == [0] * 8 + [9] * 3 + [9 if len(race_result(study).rounds) == 1 else 12]
+    study.optimize(objective, n_trials=300)
+    about = optuna.load_study(study_name="race:candidates", storage=storage)
+    assert about.user_attrs["trials of the race"] == len(study.trials)
+    assert about.user_attrs["stopped"].endswith("every pair is settled")
+    assert about.best_trial.user_attrs["candidate"] == "good"
+
+
+def test_without_being_asked_the_sampler_writes_no_other_study() -> None:
+    storage = optuna.storages.InMemoryStorage()
+    create(storage=storage).optimize(objective, n_trials=300)
+    assert optuna.get_all_study_names(storage) == ["race"]

@@ -222,6 +222,35 @@ def test_a_race_of_four_processes_outlives_one_that_is_killed(
     assert np.array_equal(again.posterior.ratings, result.posterior.ratings)
 
 
+# What others did meanwhile
+
+
+def begin(study: Any, trials: int) -> None:
+    """Begin trials and leave them running."""
+    for _ in range(trials):
+        objective(study.ask())
+
+
+def test_a_choice_that_others_have_overtaken_is_made_again() -> None:
+    storage = optuna.storages.InMemoryStorage()
+    one, other = create(storage), create(storage)
+    one.optimize(objective, n_trials=1)
+    other.optimize(objective, n_trials=1)
+    begin(one, 6)  # of which the other has not heard when it chooses
+    begin(other, 1)
+    assert len({cell_of(trial) for trial in one.trials}) == 9, "each cell of the first round once"
+
+
+def test_no_more_newcomers_are_founded_than_there_is_room_for_by_whoever_has_not_heard_of_the_last() -> None:
+    storage = optuna.storages.InMemoryStorage()
+    one, other = (create(storage, candidates=None, n_candidates=3) for _ in range(2))
+    one.optimize(objective, n_trials=1)
+    other.optimize(objective, n_trials=1)
+    begin(one, 1)
+    begin(other, 1)
+    assert [trial.system_attrs[CELL]["founder"] for trial in one.trials] == [1, 1, 1, None]
+
+
 # What is left behind
 
 

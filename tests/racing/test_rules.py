@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from polarbear_plugins import Posterior, RaceSettings, Trajectory
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.racing.rules import decide, enter, next_batch, observe, plan
+from polarbear_plugins.racing.rules import decide, enter, next_batch, observe, plan, retire
 from polarbear_plugins.racing.state import Order, RaceState, start_race
 from polarbear_plugins.racing.verdicts import crossing
 
@@ -444,6 +444,34 @@ def test_only_under_pointwise_elimination_a_newcomer_stops_where_it_is_settled(m
 def test_a_name_enters_once() -> None:
     with pytest.raises(InvalidInputError, match="already"):
         enter(state(2, 1), "a")
+
+
+# Leaving the model.
+
+
+def test_a_race_without_its_eliminated_algorithms_asks_for_the_same_runs_and_still_names_them() -> None:
+    race = newcomer_state()
+    narrower = retire(race, ["c"])
+    assert narrower.algorithms == narrower.pareto_set == race.pareto_set == ("a", "b")
+    assert plan(narrower) == plan(race)
+    assert narrower.eliminations == race.eliminations
+    assert np.array_equal(narrower.resolved, race.resolved[:, :2, :2])
+    assert np.array_equal(narrower.table.values, race.table.values[:, :, :2], equal_nan=True)
+    assert narrower.table.instances == race.table.instances
+    assert plan(enter(narrower, "d")) == plan(enter(race, "d"))
+
+
+def test_whoever_retires_no_longer_catches_up() -> None:
+    race = enter(newcomer_state(), "d")
+    race = decide(advance(race), posterior(*[[[1.0, 2.0, 0.0, -9.0]] * 2, [[2.0, 1.0, 0.0, -9.0]] * 2] * 5))
+    assert retire(replace(race, newcomers=("d",)), ["c", "d"]).newcomers == ()
+
+
+def test_nobody_retires_who_is_still_in_the_race_and_nobody_comes_back() -> None:
+    with pytest.raises(InvalidInputError, match="'a' is still in the race"):
+        retire(newcomer_state(), ["a", "c"])
+    with pytest.raises(InvalidInputError, match="'c' is already in the race"):
+        enter(retire(newcomer_state(), ["c"]), "c")
 
 
 def test_a_batch_is_at_least_a_fiftieth_of_the_instances_so_far() -> None:

@@ -176,12 +176,12 @@ def test_the_value_is_the_mean_over_all_instances_of_the_race_in_the_units_of_th
 def test_repeated_runs_count_as_one_run_with_their_mean() -> None:
     def tell(values: dict[str, list[float]]) -> Any:
         study = create({"a": {"x": 0.1}, "b": {"x": 0.2}})
-        left = {name: iter(each) for name, each in values.items()}
-        for _ in range(sum(map(len, values.values()))):
+        left = {name: list(each) for name, each in values.items()}
+        while any(left.values()):
             trial = study.ask({"instance": optuna.distributions.IntDistribution(0, 0)})
-            x = trial.suggest_float("x", 0, 1)
-            name = "a" if x == 0.1 else "b"
-            study.tell(trial, next(left[name], np.mean(values[name])))  # one more with the mean changes nothing
+            name = "a" if trial.suggest_float("x", 0, 1) == 0.1 else "b"
+            # One more with the mean changes nothing.
+            study.tell(trial, left[name].pop() if left[name] else np.mean(values[name]))
         return by_candidate(candidate_study(study))
 
     repeated, once = tell({"a": [1.0, 5.0, 6.0], "b": [3.0, 9.0]}), tell({"a": [4.0], "b": [6.0]})

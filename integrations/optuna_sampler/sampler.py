@@ -321,7 +321,8 @@ class PolarBearSampler(optuna.samplers.BaseSampler):
         """Write what the trial is to do, and choose again if that is no longer open.
 
         The first choice rests on the last view, which is usually right, and always if this process is alone: then one
-        look at the study is enough.  Of two trials with the same assignment, the one with the lower number keeps it.
+        look at the study is enough.  Of two trials that chose the same at the same time, the one with the lower number
+        keeps it; a choice that rests on an old view gives way to all others.
         """
         view, is_new = memory.view or memory.look(study), False
         for _ in range(10):
@@ -331,8 +332,8 @@ class PolarBearSampler(optuna.samplers.BaseSampler):
             write_assignment(study, trial, assignment)
             if is_new and not options.alone:
                 break
-            view, is_new = memory.look(study), True
-            if self._options(view, trial, claimed=True).include(assignment):
+            view, was_new, is_new = memory.look(study), is_new, True
+            if self._options(view, trial, claimed=was_new).include(assignment):
                 if options.alone:
                     assignment = {**assignment, "sure": True}
                     write_assignment(study, trial, assignment)
@@ -342,7 +343,7 @@ class PolarBearSampler(optuna.samplers.BaseSampler):
     def _options(self, view: StudyView, trial: FrozenTrial, *, claimed: bool = False) -> _Options:
         """What a trial may do.
 
-        :param claimed: the trial has chosen, and only trials with a lower number, or sure ones, are in its way.
+        :param claimed: the trial has chosen, by a new view: only those with a lower number or sure ones are in its way.
         """
         number, names = trial.number, list(self.rules.candidates or ())
         enqueued = "fixed_params" in trial.system_attrs

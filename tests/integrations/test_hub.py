@@ -18,6 +18,7 @@ import pytest
 optuna = pytest.importorskip("optuna")
 from polarbear_plugins.integrations import optuna_pruner, optuna_sampler  # noqa: E402
 from polarbear_plugins.integrations.optuna_pruner import pruner  # noqa: E402
+from polarbear_plugins.integrations.optuna_sampler import study_values  # noqa: E402
 
 MODULES = {"pruners": optuna_pruner, "samplers": optuna_sampler}
 # optunahub, which would download the packages.
@@ -144,7 +145,8 @@ def _actual(function: Callable[..., Any]) -> tuple[str, Parameters]:
 def _without_aliases(annotation: str) -> str:
     """A type as users of the hub read it, who see no aliases."""
     aliases = {"Parameters": "Mapping[str, Any]", "FrozenTrial": "optuna.trial.FrozenTrial"}
-    aliases |= {name: repr(getattr(pruner, name)).replace("typing.", "") for name in ("Goal", "Criterion")}
+    literals = {"Goal": pruner.Goal, "Criterion": pruner.Criterion, "Steps": study_values.Steps}
+    aliases |= {name: repr(literal).replace("typing.", "") for name, literal in literals.items()}
     return _quote(re.sub(r"\w+", lambda word: aliases.get(word[0], word[0]), annotation))
 
 

@@ -17,6 +17,7 @@ from polarbear_plugins.integrations.optuna_sampler.similarity import parameter_c
 from polarbear_plugins.integrations.optuna_sampler.study_values import Configuration  # noqa: E402
 
 TrialState = optuna.trial.TrialState
+PolarBearPruner = pytest.importorskip("polarbear_plugins.integrations.optuna_pruner").PolarBearPruner
 UNIFORM = optuna.distributions.FloatDistribution(0, 1)
 X = {"x": UNIFORM}
 
@@ -27,13 +28,6 @@ def quiet() -> Iterator[None]:
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     yield
     optuna.logging.set_verbosity(before)
-
-
-class Declaring(optuna.pruners.NopPruner):  # type: ignore[misc]
-    """A pruner that declares what steps are, as PolarBearPruner does."""
-
-    def __init__(self, n_timepoints: int = 1, criterion: str = "mean") -> None:
-        self.n_timepoints, self.criterion = n_timepoints, criterion
 
 
 def study_of(*trials: Any, **options: Any) -> Any:
@@ -58,7 +52,7 @@ def repeated(values: dict[float, list[float]], **options: Any) -> Any:
 
 def folds(values: dict[float, Sequence[float]], **options: Any) -> Any:
     """A study whose steps are declared to be folds."""
-    options.setdefault("pruner", Declaring())
+    options.setdefault("pruner", PolarBearPruner())
     return study_of(*(trial(x, own) for x, own in values.items()), **options)
 
 
@@ -88,8 +82,8 @@ def test_only_the_last_epoch_on_each_fold_counts(how: str) -> None:
 
     trials = trial(0.1, curves(1.02)), trial(0.2, curves(0.50))
     if how == "pruner":
-        best = likely_best(study_of(*trials, pruner=Declaring(n_timepoints=20)))
-        assert "Each 20 steps are an instance, whose last value counts (declared by Declaring)" in best.basis
+        best = likely_best(study_of(*trials, pruner=PolarBearPruner(n_timepoints=20)))
+        assert "Each 20 steps are an instance, whose last value counts (declared by PolarBearPruner)" in best.basis
     else:
         best = likely_best(study_of(*trials), n_timepoints=20)
         assert "(as given)" in best.basis
@@ -101,16 +95,16 @@ def test_only_the_last_epoch_on_each_fold_counts(how: str) -> None:
 def test_a_fold_without_its_last_epoch_has_no_value() -> None:
     whole, cut = [3.0, 1.0, 3.0, 1.1, 3.0, 0.9], [3.0, 2.0, 3.0, 2.1, 0.0]
     best = likely_best(
-        study_of(trial(0.1, whole), trial(0.2, cut, state=TrialState.PRUNED), pruner=Declaring(n_timepoints=2))
+        study_of(trial(0.1, whole), trial(0.2, cut, state=TrialState.PRUNED), pruner=PolarBearPruner(n_timepoints=2))
     )
     assert (best.parameters, best.evaluations, best.instances) == ({"x": 0.1}, 3, 3)
     assert likely_best(
-        study_of(trial(0.1, whole), trial(0.2, [9, 0.5, 9, 0.4, 9]), pruner=Declaring(n_timepoints=2))
+        study_of(trial(0.1, whole), trial(0.2, [9, 0.5, 9, 0.4, 9]), pruner=PolarBearPruner(n_timepoints=2))
     ).evaluations in (2, 3)
 
 
 def test_epochs_of_one_fold_are_one_value() -> None:
-    study = study_of(trial(0.1, epochs(1.02)), trial(0.2, epochs(0.5)), pruner=Declaring(n_timepoints=50))
+    study = study_of(trial(0.1, epochs(1.02)), trial(0.2, epochs(0.5)), pruner=PolarBearPruner(n_timepoints=50))
     with pytest.raises(InvalidInputError, match="no two have values on two instances that they share"):
         likely_best(study)
 
@@ -119,7 +113,7 @@ def test_two_configurations_must_share_two_instances() -> None:
     def at(x: float, reports: dict[int, float]) -> Any:
         return optuna.trial.create_trial(params={"x": x}, distributions=X, value=0.0, intermediate_values=reports)
 
-    study = study_of(at(0.1, {0: 1.0, 1: 2.0}), at(0.2, {1: 2.5, 2: 3.5, -1: 0.0}), pruner=Declaring())
+    study = study_of(at(0.1, {0: 1.0, 1: 2.0}), at(0.2, {1: 2.5, 2: 3.5, -1: 0.0}), pruner=PolarBearPruner())
     with pytest.raises(InvalidInputError, match="no two have values on two instances that they share"):
         likely_best(study)
     study.add_trial(at(0.3, {-1: 0.0, 1: 3.0, 2: 3.6}))
@@ -140,7 +134,7 @@ def test_the_steps_of_a_wilcoxon_pruner_are_instances() -> None:
 
 
 def test_steps_that_are_declared_and_never_reported_leave_the_returned_values() -> None:
-    study = repeated({0.1: [1.0, 1.1, 0.9], 0.2: [3.0, 2.9, 3.1]}, pruner=Declaring())
+    study = repeated({0.1: [1.0, 1.1, 0.9], 0.2: [3.0, 2.9, 3.1]}, pruner=PolarBearPruner())
     assert likely_best(study).basis.startswith("Repeated trials")
 
 
@@ -225,7 +219,7 @@ def test_a_pruned_trial_with_a_lucky_start_does_not_win() -> None:
     finished = [trial(x, own) for x, own in steady.items()]
     start = min(np.mean(own) for own in steady.values()) - 0.1
     lucky = trial(0.95, [start, start], state=TrialState.PRUNED)
-    best = likely_best(study_of(*finished, lucky, pruner=Declaring()))
+    best = likely_best(study_of(*finished, lucky, pruner=PolarBearPruner()))
     assert best.parameters == {"x": 0.0}
     assert any(parameters == {"x": 0.95} for parameters, _ in best.rivals)
 
@@ -236,7 +230,7 @@ def test_a_pruned_trial_counts_with_what_it_reported() -> None:
     values = {x / 10: x / 10 + level + 0.01 * rng.normal(size=12) for x in range(1, 9)}
     finished = [trial(x, own) for x, own in values.items()]
     pruned = trial(0.05, level[:6] - 1, state=TrialState.PRUNED)
-    best = likely_best(study_of(*finished, pruned, pruner=Declaring()))
+    best = likely_best(study_of(*finished, pruned, pruner=PolarBearPruner()))
     assert (best.parameters, best.evaluations, best.instances) == ({"x": 0.05}, 6, 12)
     assert best.mean == pytest.approx(level.mean() - 1, abs=0.1)
 
@@ -257,9 +251,8 @@ def test_the_better_mean_wins_by_the_mean_and_more_wins_by_ranks() -> None:
 
 
 def test_the_pruner_has_the_criterion() -> None:
-    assert likely_best(folds({0.1: NINES, 0.2: TENS}, pruner=Declaring(criterion="rank"))).criterion == "rank"
-    assert likely_best(folds({0.1: NINES, 0.2: TENS}, pruner=Declaring(criterion="other"))).criterion == "mean"
-    study = folds({0.1: NINES, 0.2: TENS}, pruner=Declaring(criterion="rank"))
+    assert likely_best(folds({0.1: NINES, 0.2: TENS}, pruner=PolarBearPruner(criterion="rank"))).criterion == "rank"
+    study = folds({0.1: NINES, 0.2: TENS}, pruner=PolarBearPruner(criterion="rank"))
     assert likely_best(study, criterion="mean").criterion == "mean"
 
 
@@ -550,7 +543,7 @@ def test_conditional_parameters_and_choices_are_compared() -> None:
             distributions[list(parameters)[1]] = UNIFORM
             reports = (kind == "tree") + x + 0.05 * rng.normal(size=6)
             trials.append(trial(0.0, reports, params=parameters, distributions=distributions))
-    best = likely_best(study_of(*trials, pruner=Declaring()))
+    best = likely_best(study_of(*trials, pruner=PolarBearPruner()))
     assert best.parameters["kind"] == "net"
     assert set(best.parameters) == {"kind", "rate"}
     assert "similar parameters may have similar means" in best.basis

@@ -204,8 +204,8 @@ class PolarBearPruner(optuna.pruners.BasePruner):
         if values and np.isposinf(own).any():
             estimate = max(estimate, *values)
         reason = read_reason(trial)
-        beaten = [value for one, value in zip(references, values, strict=True) if reason and one.number == reason["by"]]
-        return sign * max(estimate, *(math.nextafter(value, math.inf) for value in beaten), -math.inf)
+        rivals = [one for one in self._lookups.finished(study, trial, sign) if reason and one.number == reason["by"]]
+        return sign * max([estimate, *(math.nextafter(sign * (one.value or 0.0), math.inf) for one in rivals)])
 
     def _best_rival(self, losses: FloatArray, times: StepArray) -> tuple[int, float] | None:
         """The trial that is better than the last one with probability alpha, at each timepoint of the last one.
@@ -248,9 +248,9 @@ class PolarBearPruner(optuna.pruners.BasePruner):
         for time in np.unique(times):
             here = both & (times == time)[:, None]
             with np.errstate(invalid="ignore"):  # infinite losses of either sign
-                mean_of_others = np.where(here, others, 0.0).sum(axis=0)
-                mean_of_own = np.where(here, own, 0.0).sum(axis=0)
-            as_good = (mean_of_own <= mean_of_others) & (mean_of_own < np.inf)
+                # Sums over the same instances compare as means do.
+                theirs, mine = np.where(here, others, 0.0).sum(axis=0), np.where(here, own, 0.0).sum(axis=0)
+            as_good = (mine <= theirs) & (mine < np.inf)
             candidates &= ~as_good | ~here.any(axis=0)
         return candidates
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +21,10 @@ candidate_study, update_companion = sampler_module.candidate_study, companion_mo
 as_ended, assignment_of = sampler_module.study_storage.as_ended, sampler_module.study_storage.assignment_of
 TrialState = optuna.trial.TrialState
 
+pytestmark = pytest.mark.usefixtures("quiet_optuna")
+
 SETTINGS = RaceSettings(draws=500, alpha=0.95, epsilon=0.2, batch_size=3, batch_min=3, seed=1)
 CANDIDATES = {"good": {"x": 0.3}, "fair": {"x": 0.6}, "poor": {"x": 0.9}}
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-    yield
-    optuna.logging.set_verbosity(before)
 
 
 def noise(instance: int, x: float) -> float:

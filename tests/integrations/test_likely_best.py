@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,11 @@ from polarbear_plugins.integrations.optuna_sampler.similarity import parameter_c
 from polarbear_plugins.integrations.optuna_sampler.study_values import Configuration  # noqa: E402
 
 TrialState = optuna.trial.TrialState
+
+pytestmark = pytest.mark.usefixtures("quiet_optuna")
 PolarBearPruner = pytest.importorskip("polarbear_plugins.integrations.optuna_pruner").PolarBearPruner
 UNIFORM = optuna.distributions.FloatDistribution(0, 1)
 X = {"x": UNIFORM}
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-    yield
-    optuna.logging.set_verbosity(before)
 
 
 def study_of(*trials: Any, **options: Any) -> Any:

@@ -587,6 +587,23 @@ def test_to_optimize_is_to_prune_earlier() -> None:
     assert judged(study_of(GOOD, pruner=PolarBearPruner(goal="optimize")), losses)
 
 
+@pytest.mark.parametrize("alpha", [0.8, 0.95, 0.995])
+def test_what_is_left_out_as_hopeless_would_not_have_been_pruned(alpha: float) -> None:
+    quick, slow = PolarBearPruner(alpha=alpha), PolarBearPruner(alpha=alpha)
+    slow._hopeless = 0.0
+    rng = np.random.default_rng(1)
+    judgements = []
+    for _ in range(150):
+        losses = rng.normal(size=(20, rng.integers(2, 9))) + rng.normal(size=1)
+        losses[:, -1] += rng.gamma(1.0)
+        losses[rng.integers(3, 20) :, -1] = np.nan
+        losses = losses.round(int(rng.integers(3)))  # some with ties
+        verdicts = [pruner._best_rival(losses, np.zeros(20, dtype=np.int64)) for pruner in (quick, slow)]
+        assert verdicts[0] == verdicts[1]
+        judgements.append(verdicts[0] is not None)
+    assert 20 < sum(judgements) < 140
+
+
 # Reasons
 
 

@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,17 +33,11 @@ race_result = sampler_module.race_result
 StudyView = sampler_module.study_view.StudyView
 TrialState = optuna.trial.TrialState
 
+pytestmark = pytest.mark.usefixtures("quiet_optuna")
+
 SETTINGS = RaceSettings(draws=500, alpha=0.95, epsilon=0.2, batch_size=3, batch_min=3, seed=1)
 CANDIDATES = {"good": {"x": 0.3}, "fair": {"x": 0.6}, "poor": {"x": 0.9}}
 CELL = "polarbear:cell"
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-    yield
-    optuna.logging.set_verbosity(before)
 
 
 def objective(trial: Any) -> float:

@@ -25,6 +25,8 @@ optuna = pytest.importorskip("optuna")
 sampler_module = pytest.importorskip("polarbear_plugins.integrations.optuna_sampler")
 PolarBearSampler, race_result = sampler_module.PolarBearSampler, sampler_module.race_result
 TrialState = optuna.trial.TrialState
+
+pytestmark = pytest.mark.usefixtures("quiet_optuna")
 # By its new name, or that of Optuna 4, about which Optuna 5 warns.
 RETRY = next(
     name for name in ("RetryHeartbeatStaleTrialCallback", "RetryFailedTrialCallback") if hasattr(optuna.storages, name)
@@ -86,14 +88,6 @@ if __name__ == "__main__":
 here: dict[str, Any] = {"__name__": "race"}
 exec(compile(RACE, "race", "exec"), here)  # noqa: S102 - the text above
 objective, storage_of = here["objective"], here["storage_of"]
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-    yield
-    optuna.logging.set_verbosity(before)
 
 
 def create(storage: Any = None, **options: Any) -> Any:

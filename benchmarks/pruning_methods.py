@@ -4,7 +4,7 @@ Each pruner is used as its documentation recommends.  WilcoxonPruner and PolarBe
 the fold as ``step``, in an order that is drawn for each trial.  The others compare trials at the same step, and get the
 mean so far, with the number of folds as ``step``; folds come in the same order in all trials, so that the means they
 compare are over the same folds.  WilcoxonPruner's documentation returns the mean so far instead of raising
-TrialPruned; the method that ends in "raise" does raise.
+TrialPruned.
 
 The pick "likely best" is that of ``likely_best``.  It works with any pruner that gets the loss on each fold, so
 that what pruning gains and what the pick gains can be told apart.
@@ -130,9 +130,9 @@ class Method:
 BOTH_PICKS = {"best trial": best_trial, "likely best": most_likely_best}
 
 
-def wilcoxon(p_threshold: float, ending: Ending = mean_so_far) -> Method:
+def wilcoxon(p_threshold: float) -> Method:
     """Optuna's WilcoxonPruner."""
-    return Method(lambda _: QuickWilcoxonPruner(p_threshold=p_threshold), "fold", ending, BOTH_PICKS)
+    return Method(lambda _: QuickWilcoxonPruner(p_threshold=p_threshold), "fold", mean_so_far, BOTH_PICKS)
 
 
 def polarbear(ending: Ending, **options: Any) -> Method:
@@ -148,7 +148,6 @@ METHODS = {
     "hyperband": Method(lambda plan: HyperbandPruner(min_resource=1, max_resource=plan.n_folds)),
     "wilcoxon-0.1": wilcoxon(0.1),
     "wilcoxon-0.01": wilcoxon(0.01),
-    "wilcoxon-0.1-raise": wilcoxon(0.1, raise_pruned),
     "polarbear-keep": polarbear(raise_pruned),
     "polarbear-optimize": polarbear(estimated, goal="optimize"),
 }

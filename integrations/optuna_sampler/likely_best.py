@@ -31,6 +31,8 @@ from polarbear_plugins.rankings.stream import rank_cells
 Criterion: TypeAlias = Literal["mean", "rank"]
 
 _DRAWS = 4000
+# Shares of the noise that configurations with similar parameters may have in common on an instance, beside none.
+_COMMON_NOISE = (0.5, 0.9, 0.99)
 # Another configuration is noticeably better if it wins on more than this share of the instances.
 _NOTICEABLE = 0.55
 _SUPPORTED = 0.95  # as in selection.Choice
@@ -184,17 +186,17 @@ def _by_mean(study: optuna.Study, values: StudyValues, most: int, seed: int) -> 
     chosen = _with_most_values(near, most)
     correlations = parameter_correlations(chosen)
     losses = losses_of(chosen)
-    model = MeanModel(losses, correlations, paired=values.paired, resolution=_resolution(losses))
+    model = MeanModel(losses, correlations, common=_COMMON_NOISE, paired=values.paired, resolution=_resolution(losses))
     means = model.draw(_DRAWS, np.random.default_rng(seed))
     first = int(model.means.argmin())
     gaps = np.delete(means, first, axis=1) - means[:, [first]]
-    noise = np.sqrt(2) * model.noise  # of a difference on one instance
+    noise = np.delete(model.noise_of_differences(first), first)
     of_what = "over {} instances" if values.paired else "of up to {} repetitions"
     assumed = [f"means {of_what.format(len(losses))}, with normal noise of the same size for all"]
     if not values.paired and all(len(set(one.numbers)) == 1 for one in chosen):
         assumed.append("repeated trials returned the same values, so that the noise is taken for that of rounding")
     if correlations:
-        assumed.append("configurations with similar parameters may have similar means")
+        assumed.append("configurations with similar parameters may have similar means and similar noise")
     without_mean, much_worse = len(values.configurations) - len(finite), len(finite) - len(near)
     if without_mean:
         assumed.append(f"{without_mean} configurations that failed on an instance are left out")
@@ -202,7 +204,7 @@ def _by_mean(study: optuna.Study, values: StudyValues, most: int, seed: int) -> 
         assumed.append(f"{much_worse} configurations that are far worse than most are left out")
     return LikelyBest(
         **_about(values, chosen, first, means, assumed + _unseen(near, chosen)),
-        support=float((gaps.min(axis=1) >= -noise * ndtri(_NOTICEABLE)).mean()),
+        support=float((gaps >= -noise * ndtri(_NOTICEABLE)).all(axis=1).mean()),
         beats=float(ndtr(gaps / noise).mean()),
         regret=float(np.maximum(-gaps.min(axis=1), 0.0).mean()),
         mean=sign_of(study) * float(model.means[first]),

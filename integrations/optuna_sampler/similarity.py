@@ -16,8 +16,6 @@ _Numeric: TypeAlias = FloatDistribution | IntDistribution
 
 # Distances over which means are similar, where the whole range of a parameter is 1.
 _LENGTHS = (0.1, 0.2, 0.4, 0.8, 1.6)
-# A part of the mean may have nothing to do with the neighbours: this share of its variance, or none.
-_INDEPENDENT = (0.0, 0.2)
 # Two configurations say too little about lengths, and three hardly more.
 _FEWEST = 4
 
@@ -30,8 +28,7 @@ def parameter_correlations(configurations: Sequence[Configuration]) -> list[Floa
         return []
     coordinates = [(_numbers if name in numeric else _choices)(configurations, name) for name in names]
     distances = squareform(pdist(np.hstack(coordinates)))
-    same = np.eye(len(configurations))
-    return [(1 - share) * _matern(distances / length) + share * same for length in _LENGTHS for share in _INDEPENDENT]
+    return [_matern(distances / length) for length in _LENGTHS]
 
 
 def _matern(distances: FloatArray) -> FloatArray:

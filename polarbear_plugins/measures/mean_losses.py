@@ -60,9 +60,10 @@ class _Row:
     """Losses with one level: what remains of their precision when the level is integrated out."""
 
     places: NDArray[np.intp]  # of the algorithms
-    losses: FloatArray
+    losses: FloatArray  # above their mean
     precision: FloatArray
     weights: FloatArray  # of the losses in the level
+    level: float  # if all effects were zero
     information: float  # about the level
     log_volume: float
 
@@ -78,14 +79,16 @@ class _Row:
             inverse = np.linalg.inv(root)
             precision = inverse.T @ inverse
             towards = precision @ ones
-        information = float(towards.sum())
+        information, middle = float(towards.sum()), float(losses.mean())
+        weights = towards / information
         return cls(
-            places,
-            losses,
-            precision - np.outer(towards, towards) / information,
-            towards / information,
-            information,
-            log_volume + float(np.log(information)),
+            places=places,
+            losses=losses - middle,
+            precision=precision - np.outer(towards, weights),
+            weights=weights,
+            level=middle + float(weights @ (losses - middle)),
+            information=information,
+            log_volume=log_volume + float(np.log(information)),
         )
 
 
@@ -124,7 +127,7 @@ def _reduce(losses: FloatArray, paired: bool, resolution: float, correlation: Fl
         freedom=freedom,
         runs=float((~np.isnan(losses)).sum(axis=0).max()),
         share=share,
-        level=float(np.mean([row.weights @ row.losses for row in rows])),
+        level=float(np.mean([row.level for row in rows])),
         level_variance=float(np.mean([1 / row.information for row in rows])) / len(rows),
         log_volume=sum(row.log_volume for row in rows),
         noise_correlation=np.eye(count) if correlation is None else correlation,
@@ -255,12 +258,12 @@ class MeanModel:
         self.means: FloatArray = self._unit * means
         self.spread: FloatArray = self._unit * np.sqrt(np.maximum(squares - means**2, 0.0))
         self.noise = self._unit * float(np.sqrt(variances[0, 0]))
-        self._noise_covariance: FloatArray = self._unit**2 * variances
+        self._noise_covariance: FloatArray = variances
 
     def noise_of_differences(self, place: int) -> FloatArray:
         """Standard deviation of the noise in the difference between each algorithm and one of them, on one instance."""
         of_each = np.diag(self._noise_covariance)
-        return np.sqrt(np.maximum(of_each + of_each[place] - 2 * self._noise_covariance[place], 0.0))
+        return self._unit * np.sqrt(np.maximum(of_each + of_each[place] - 2 * self._noise_covariance[place], 0.0))
 
     def draw(self, draws: int, rng: np.random.Generator) -> FloatArray:
         """Draws of all means together, ``[draw, algorithm]``; the level of the instances is that of the data."""

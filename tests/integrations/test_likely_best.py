@@ -505,7 +505,7 @@ def test_correlations_are_correlations() -> None:
         for k in range(20)
     ]
     correlations = parameter_correlations(some)
-    assert len(correlations) == 10
+    assert len(correlations) == 5
     for one in correlations:
         assert np.diag(one) == pytest.approx(1)
         assert np.linalg.eigvalsh(one).min() > -1e-9
@@ -519,12 +519,12 @@ def test_few_configurations_and_those_without_numbers_are_not_correlated() -> No
 
 def test_a_parameter_with_one_value_or_changing_ranges_is_no_problem() -> None:
     single = Configuration({"x": 0.5}, {"x": optuna.distributions.FloatDistribution(0.5, 0.5)})
-    assert all((one == 1).all() for one in parameter_correlations([single] * 4)[::2])
+    assert all((one == 1).all() for one in parameter_correlations([single] * 4))
     wide = Configuration({"x": 2.0}, {"x": optuna.distributions.FloatDistribution(0, 2)})
     assert distances(wide, configuration(x=1.0)) == pytest.approx([0.5], abs=1e-3)
     mixed = Configuration({"x": "auto"}, {"x": optuna.distributions.CategoricalDistribution(["auto"])})
     layers = configuration(layers=3)
-    assert len(parameter_correlations([mixed, configuration(x=1.0), layers, layers])) == 10
+    assert len(parameter_correlations([mixed, configuration(x=1.0), layers, layers])) == 5
 
 
 def test_conditional_parameters_and_choices_are_compared() -> None:
@@ -549,7 +549,7 @@ def test_neighbours_settle_what_a_configuration_alone_does_not() -> None:
     values = {float(x): 4 * (x - 0.6) ** 2 + rng.normal(scale=0.4, size=4) for x in places}
     best = likely_best(folds(values))
     assert abs(best.parameters["x"] - 0.6) < 0.1
-    assert best.spread < 0.5 * 0.4 / np.sqrt(4)
+    assert best.spread < 0.7 * 0.4 / np.sqrt(4)
 
 
 # Calibration

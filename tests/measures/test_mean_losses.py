@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 from polarbear_plugins.arrays import FloatArray
@@ -33,8 +36,14 @@ def ratio_at(place: int, losses: FloatArray) -> float:
     return float(np.exp(-_LOGITS[place])) / float((~np.isnan(losses)).sum(axis=0).max())
 
 
+def noise_of(share: float, places: NDArray[np.intp], rows: NDArray[np.intp]) -> FloatArray:
+    """Covariance of the noise of some losses, of which a share is common to neighbours on the same instance."""
+    correlation = share * matern(4) + (1 - share) * np.eye(4)
+    return (rows[:, None] == rows) * correlation[np.ix_(places, places)]
+
+
 def regression(
-    losses: FloatArray, correlation: FloatArray, ratio: float, paired: bool
+    losses: FloatArray, correlation: FloatArray, ratio: float, paired: bool, share: float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
     """Posterior mean and covariance of instances and effects together, for unit noise, by normal equations."""
     rows, columns = np.nonzero(~np.isnan(losses))
@@ -42,72 +51,100 @@ def regression(
     design = np.zeros((rows.size, instances + losses.shape[1]))
     design[np.arange(rows.size), rows if paired else 0] = 1
     design[np.arange(rows.size), instances + columns] = 1
-    precision = design.T @ design
+    weighted = design.T @ np.linalg.inv(noise_of(share, columns, rows) if share else np.eye(rows.size))
+    precision = weighted @ design
     precision[instances:, instances:] += np.linalg.inv(ratio * correlation)
     covariance = np.linalg.inv(precision)
-    return covariance @ design.T @ losses[rows, columns], covariance
+    return covariance @ weighted @ losses[rows, columns], covariance
 
 
-@pytest.mark.parametrize("paired", [True, False])
+# Pairing, correlation of the means, and which share of the noise neighbours have in common; the place of that fit.
+KINDS = [
+    (True, False, 0.0, 0),
+    (True, True, 0.0, 1),
+    (True, True, 0.6, 3),
+    (False, False, 0.0, 0),
+    (False, True, 0.0, 1),
+]
+
+
+@pytest.mark.parametrize(("paired", "correlated", "share", "which"), KINDS)
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("correlated", [False, True])
-def test_mean_and_variance_are_those_of_the_regression(paired: bool, place: int, correlated: bool) -> None:
+def test_mean_and_variance_are_those_of_the_regression(
+    paired: bool, correlated: bool, share: float, which: int, place: int
+) -> None:
     losses = table()
     correlation = matern(4) if correlated else np.eye(4)
-    model = MeanModel(losses, [correlation], paired=paired)
-    fit, data = model._fits[1], model._data
-    effects, variances = (each[place] for each in fit.moments(data.share))
-    together, covariance = regression(losses, correlation, ratio_at(place, losses), paired)
+    model = MeanModel(losses, [matern(4)], paired=paired, common=[share] if share else [])
+    means, variances = (each[place] for each in model._fits[which].moments())
+    together, covariance = regression(losses, correlation, ratio_at(place, losses), paired, share)
     instances = len(losses) if paired else 1
     # The mean loss of an algorithm is that of the instances, plus its effect.
     to_means = np.hstack([np.full((4, instances), 1 / instances), np.eye(4)])
-    assert model._unit * (data.level + effects) == pytest.approx(to_means @ together)
-    assert variances + data.level_variance == pytest.approx(np.diag(to_means @ covariance @ to_means.T))
+    assert model._unit * means == pytest.approx(to_means @ together)
+    assert variances == pytest.approx(np.diag(to_means @ covariance @ to_means.T))
 
 
 @pytest.mark.parametrize("paired", [True, False])
 def test_weights_are_those_of_the_marginal_likelihood(paired: bool) -> None:
     losses = table(1)
-    correlations = [np.eye(4), matern(4)]
-    model = MeanModel(losses, correlations[1:], paired=paired)
+    model = MeanModel(losses, [matern(4)], common=[0.6], paired=paired)
     rows, columns = np.nonzero(~np.isnan(losses))
     groups = (rows[:, None] == np.unique(rows)) * 1.0 if paired else np.ones((rows.size, 1))
     # Contrasts that are free of the instances, as in restricted maximum likelihood.
     contrasts = np.linalg.svd(groups)[0][:, groups.shape[1] :]
     values = contrasts.T @ losses[rows, columns]
     expected = []
-    for correlation in correlations:
+    alone = [(np.eye(4), 0.0), (matern(4), 0.0), (0.8 * matern(4) + 0.2 * np.eye(4), 0.0)]
+    for correlation, share in [*alone, (matern(4), 0.6)][: 4 if paired else 3]:
         for place in PLACES:
-            covariance = ratio_at(place, losses) * correlation[np.ix_(columns, columns)] + np.eye(rows.size)
+            noise = noise_of(share, columns, rows) if share else np.eye(rows.size)
+            covariance = ratio_at(place, losses) * correlation[np.ix_(columns, columns)] + noise
             covariance = contrasts.T @ covariance @ contrasts
             # The density with the scale of the noise integrated out, and the prior of a uniform share.
             sizes = np.linalg.slogdet(covariance)[1], np.log(values @ np.linalg.solve(covariance, values))
-            share = 1 / (1 + np.exp(-_LOGITS[place]))
-            expected.append(-0.5 * sizes[0] - 0.5 * values.size * sizes[1] + np.log(share * (1 - share)))
+            shrinkage = 1 / (1 + np.exp(-_LOGITS[place]))
+            expected.append(-0.5 * sizes[0] - 0.5 * values.size * sizes[1] + np.log(shrinkage * (1 - shrinkage)))
     found = [fit.log_weights[place] for fit in model._fits for place in PLACES]
     assert np.diff(found) == pytest.approx(np.diff(expected))
 
 
+@pytest.mark.parametrize("common", [(), (0.9,)])
 @pytest.mark.parametrize("paired", [True, False])
-def test_draws_have_the_moments_of_the_posterior(paired: bool) -> None:
+def test_draws_have_the_moments_of_the_posterior(paired: bool, common: tuple[float, ...]) -> None:
     losses = table(2, instances=12)
-    model = MeanModel(losses, [matern(4)], paired=paired)
+    model = MeanModel(losses, [matern(4)], paired=paired, common=common)
     draws = model.draw(40_000, np.random.default_rng(1))
-    data = model._data
-    spread = np.sqrt(np.maximum(model.spread**2 - (model.noise**2) * data.level_variance, 0.0))
     assert draws.mean(axis=0) == pytest.approx(model.means, abs=0.02)
-    assert draws.std(axis=0) == pytest.approx(spread, rel=0.03)
-    assert draws @ data.share == pytest.approx(model._unit * data.level)
+    # Draws leave the uncertainty of the common level out.
+    assert (draws.std(axis=0) <= 1.01 * model.spread).all()
+    fits = [fit for weights, fit in zip(model._weights, model._fits, strict=True) if weights.any()]
+    level = max(fit.data.level_variance for fit in fits) * model.noise**2
+    assert (draws.var(axis=0) >= 0.94 * (model.spread**2 - 1.1 * level)).all()
 
 
-def test_draws_at_one_ratio_are_correlated_as_the_regression_says() -> None:
+@pytest.mark.parametrize(("which", "share"), [(1, 0.0), (3, 0.6)])
+def test_draws_at_one_ratio_are_correlated_as_the_regression_says(which: int, share: float) -> None:
     losses, place = table(3), PLACES[1]
-    model = MeanModel(losses, [matern(4)])
-    fit, freedom = model._fits[1], 10_000_000  # the noise is known
-    draws = fit.draw(np.full(60_000, place), freedom, np.random.default_rng(2))
-    _, covariance = regression(losses, matern(4), ratio_at(place, losses), paired=True)
-    expected = covariance[-4:, -4:] * fit.sums[place] / freedom
+    fit = MeanModel(losses, [matern(4)], common=[0.6])._fits[which]
+    freedom = 10_000_000  # the noise is known
+    fit = replace(fit, data=replace(fit.data, freedom=freedom))
+    draws = fit.draw(np.full(60_000, place), np.random.default_rng(2))
+    _, covariance = regression(losses, matern(4), ratio_at(place, losses), True, share)
+    relative = np.eye(4) - fit.data.share
+    expected = relative @ covariance[-4:, -4:] @ relative.T * fit.sums[place] / freedom
     assert np.cov(draws.T) == pytest.approx(expected, abs=0.02 * expected.max())
+
+
+def test_noise_that_neighbours_share_does_not_hide_their_difference() -> None:
+    rng = np.random.default_rng(5)
+    smooth = np.linalg.cholesky(matern(4) + 1e-9 * np.eye(4))
+    losses = np.array([0.0, 0.1, 0.2, 0.3]) + (rng.normal(size=(12, 4)) @ smooth.T) + 0.01 * rng.normal(size=(12, 4))
+    alone, shared = MeanModel(losses, [matern(4)]), MeanModel(losses, [matern(4)], common=[0.5, 0.9, 0.99])
+    assert shared.noise_of_differences(0)[0] == 0
+    near, _, far = shared.noise_of_differences(0)[1:]
+    assert alone.noise_of_differences(0)[1:] == pytest.approx(np.sqrt(2) * alone.noise)
+    assert near < np.sqrt(2) * alone.noise < far
 
 
 def test_the_same_seed_gives_the_same_draws() -> None:

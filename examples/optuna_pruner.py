@@ -8,14 +8,14 @@ pip install 'polarbear-plugins[optuna,examples]'
 
 import argparse
 
-import numpy as np
 import optuna
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import RepeatedKFold
 from sklearn.svm import SVR
 
-from polarbear_plugins.integrations.optuna_pruner import PolarBearPruner
+from polarbear_plugins.integrations.optuna_pruner import PolarBearPruner, explain, race_folds
+from polarbear_plugins.integrations.optuna_sampler import likely_best
 
 
 def main() -> None:
@@ -26,22 +26,18 @@ def main() -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     x, y = load_diabetes(return_X_y=True)
     x = x / x.std(axis=0)
-    folds = list(RepeatedKFold(n_splits=5, n_repeats=4, random_state=1).split(x))
+    splitter = RepeatedKFold(n_splits=5, n_repeats=4, random_state=1)
 
     def objective(trial: optuna.Trial) -> float:
         model = SVR(
             C=trial.suggest_float("C", 0.1, 1e4, log=True),
             gamma=trial.suggest_float("gamma", 1e-4, 1.0, log=True),
         )
-        losses = []
-        for fold in np.random.default_rng(trial.number).permutation(len(folds)):
-            train, test = folds[fold]
-            model.fit(x[train], y[train])
-            losses.append(mean_squared_error(y[test], model.predict(x[test])))
-            trial.report(losses[-1], step=int(fold))  # the same number for the same fold in every trial
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return float(np.mean(losses))
+        folds = race_folds(trial, splitter, x)
+        for fold in folds:
+            model.fit(x[fold.train], y[fold.train])
+            fold.report(mean_squared_error(y[fold.test], model.predict(x[fold.test])))
+        return folds.value
 
     spent = []
     for pruner in (optuna.pruners.NopPruner(), PolarBearPruner()):
@@ -50,7 +46,10 @@ def main() -> None:
         spent.append(sum(len(trial.intermediate_values) for trial in study.trials))
         chosen = ", ".join(f"{name} {value:.3g}" for name, value in study.best_params.items())
         print(f"{type(pruner).__name__:16s} {spent[-1]:5d} fits, chosen: {chosen}, loss {study.best_value:.1f}")
-    print(f"{1 - spent[1] / spent[0]:.0%} fewer fits")
+    print(f"{1 - spent[1] / spent[0]:.0%} fewer fits\n")
+    print("Why trials were pruned:")
+    print(explain(study)[["by", "probability", "mean", "mean_by"]].head().round(3).to_string(), "\n")
+    print(likely_best(study))
 
 
 if __name__ == "__main__":

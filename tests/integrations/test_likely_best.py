@@ -584,12 +584,12 @@ def probabilities_and_hits(studies: int, **options: bool) -> tuple[FloatArray, F
 @pytest.mark.slow
 @pytest.mark.parametrize("smooth", [False, True])
 def test_the_probability_is_how_often_the_choice_is_the_best(smooth: bool) -> None:
-    probabilities, hits = probabilities_and_hits(200, smooth=smooth)
+    probabilities, hits = probabilities_and_hits(60, smooth=smooth)
     error = np.sqrt((probabilities * (1 - probabilities)).mean() / len(hits))
     assert abs(probabilities.mean() - hits.mean()) < 3 * error
 
 
 @pytest.mark.slow
 def test_folds_with_heavy_tails_do_not_make_it_grossly_overconfident() -> None:
-    probabilities, hits = probabilities_and_hits(200, smooth=False, heavy=True)
+    probabilities, hits = probabilities_and_hits(60, smooth=False, heavy=True)
     assert probabilities.mean() < hits.mean() + 0.1

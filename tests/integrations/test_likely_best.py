@@ -552,6 +552,18 @@ def test_neighbours_settle_what_a_configuration_alone_does_not() -> None:
     assert best.spread < 0.7 * 0.4 / np.sqrt(4)
 
 
+def test_errors_that_neighbours_make_together_do_not_hide_their_difference() -> None:
+    rng = np.random.default_rng(2)
+    places = np.linspace(0, 1, 15)
+    scaled = np.sqrt(5) * np.abs(places[:, None] - places) / 0.4
+    smooth = (1 + scaled + scaled**2 / 3) * np.exp(-scaled)
+    together = np.linalg.cholesky(smooth + 1e-9 * np.eye(15)) @ rng.normal(size=(15, 6))
+    means = 0.3 * (places - 0.3) ** 2 - 0.6 * (np.arange(15) == 10)  # far below its neighbours, not below all
+    values = means[:, None] + together + 0.1 * rng.normal(size=(15, 6))
+    best = likely_best(folds(dict(zip(places.tolist(), values, strict=True))))
+    assert best.parameters["x"] == places[10] == places[values.mean(axis=1).argmin()]
+
+
 # Calibration
 
 

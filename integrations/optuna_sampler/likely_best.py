@@ -36,6 +36,7 @@ _COMMON_NOISE = (0.5, 0.9, 0.99)
 # Another configuration is noticeably better if it wins on more than this share of the instances.
 _NOTICEABLE = 0.55
 _SUPPORTED = 0.95  # as in selection.Choice
+_NEARLY_ALL = 0.9
 _MOST_RANKED = 64  # rankings of more take minutes
 
 
@@ -127,7 +128,8 @@ def likely_best(
        or by the study's pruner, a PolarBearPruner or WilcoxonPruner; pruned trials count with what they reported;
     3. otherwise repeated trials of a configuration, by the values that they returned.
 
-    Epochs are not instances: where each configuration has one value, the question is refused.
+    Epochs are not instances: where each configuration has one value, the question is refused.  All configurations are
+    weighed, but only one that was seen on nearly all instances is the answer.
 
     Parameters
     ----------
@@ -188,7 +190,7 @@ def _by_mean(study: optuna.Study, values: StudyValues, most: int, seed: int) -> 
     losses = losses_of(chosen)
     model = MeanModel(losses, correlations, common=_COMMON_NOISE, paired=values.paired, resolution=_resolution(losses))
     means = model.draw(_DRAWS, np.random.default_rng(seed))
-    first = int(model.means.argmin())
+    first = _lowest(model.means, chosen, values.paired)
     gaps = np.delete(means, first, axis=1) - means[:, [first]]
     noise = np.delete(model.noise_of_differences(first), first)
     of_what = "over {} instances" if values.paired else "of up to {} repetitions"
@@ -224,7 +226,7 @@ def _by_rank(study: optuna.Study, values: StudyValues, most: int, seed: int) -> 
     }
     table = rank_cells([str(place) for place in range(len(chosen))], [1.0], cells, dict.fromkeys(i for _, i in cells))
     ratings = fit(table, draws=_DRAWS, seed=seed).log_ratings[:, -1, :]
-    first = int(ratings.mean(axis=0).argmax())
+    first = _lowest(-ratings.mean(axis=0), chosen, values.paired)
     gaps = ratings[:, [first]] - np.delete(ratings, first, axis=1)
     instances = len({where for _, where in cells})
     assumed = [f"ranks on {instances} instances, whatever the differences", "last where a configuration failed"]
@@ -256,6 +258,16 @@ def _about(
         "basis": "; ".join([values.source, *assumed, *unused]) + ".",
         "rivals": tuple((chosen[place].parameters, float(p_best[place])) for place in others[:5]),
     }
+
+
+def _lowest(estimates: FloatArray, configurations: Sequence[Configuration], paired: bool) -> int:
+    """Place of the lowest estimate among configurations that were seen on nearly all instances.
+
+    What others would do on the rest follows from the model alone.  Repetitions are no instances: any number will do.
+    """
+    seen = np.array([len(one.values) for one in configurations])
+    advised = seen >= _NEARLY_ALL * seen.max() if paired else np.ones(seen.size, dtype=bool)
+    return int(np.where(advised, estimates, np.inf).argmin())
 
 
 def _with_most_values(configurations: Sequence[Configuration], most: int) -> list[Configuration]:

@@ -552,6 +552,19 @@ def test_neighbours_settle_what_a_configuration_alone_does_not() -> None:
     assert best.spread < 0.7 * 0.4 / np.sqrt(4)
 
 
+@pytest.mark.parametrize("criterion", ["mean", "rank"])
+def test_a_configuration_that_has_not_seen_nearly_all_instances_is_a_rival_and_not_the_answer(criterion: Any) -> None:
+    rng = np.random.default_rng(3)
+    whole = [trial(x, (x + 0.1 * rng.normal(size=20)).tolist()) for x in (0.3, 0.5)]
+    for seen, answer in ((17, 0.3), (18, 0.1)):
+        cut = trial(0.1, (0.1 * rng.normal(size=seen) - 5).tolist(), state=TrialState.PRUNED)
+        best = likely_best(study_of(*whole, cut, pruner=PolarBearPruner(criterion=criterion)))
+        assert best.parameters["x"] == answer
+        assert (best.probability < 0.1) == (answer == 0.3)
+        assert best.supported == (answer == 0.1)
+        assert seen == 18 or best.rivals[0][0] == {"x": 0.1}
+
+
 def test_errors_that_neighbours_make_together_do_not_hide_their_difference() -> None:
     rng = np.random.default_rng(2)
     places = np.linspace(0, 1, 15)

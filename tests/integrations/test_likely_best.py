@@ -225,8 +225,10 @@ def test_a_pruned_trial_counts_with_what_it_reported() -> None:
     finished = [trial(x, own) for x, own in values.items()]
     pruned = trial(0.05, level[:6] - 1, state=TrialState.PRUNED)
     best = likely_best(study_of(*finished, pruned, pruner=PolarBearPruner()))
-    assert (best.parameters, best.evaluations, best.instances) == ({"x": 0.05}, 6, 12)
-    assert best.mean == pytest.approx(level.mean() - 1, abs=0.1)
+    assert (best.parameters, best.evaluations, best.instances) == ({"x": 0.1}, 12, 12)
+    assert best.rivals[0][0] == {"x": 0.05}  # weighed, but not seen on all instances
+    assert not best.supported
+    assert best.mean == pytest.approx(level.mean() + 0.1, abs=0.1)
 
 
 # The criterion
@@ -315,7 +317,7 @@ def test_values_are_compared_on_the_same_instance() -> None:
     both = {**easy, **hard}
     better = {k: value - 1 + 0.1 * (k % 3) for k, value in hard.items()}
     best = likely_best(race({0.1: both, 0.2: easy, 0.3: better}))
-    assert (best.parameters, best.instances, best.evaluations) == ({"x": 0.3}, 12, 6)
+    assert (best.instances, best.rivals[0]) == (12, ({"x": 0.3}, 1 - best.probability))
     assert "Instances are the values of the parameter 'instance'" in best.basis
 
 

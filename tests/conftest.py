@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -33,6 +34,11 @@ def pytest_configure(config: pytest.Config) -> None:
     # Under nohup ctrl-C is ignored, and processes that tests start and interrupt would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # On its first import of a day ArviZ writes a file, and two processes that do so at once get in each other's way.
+    if not hasattr(config, "workerinput") and importlib.util.find_spec("arviz") is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            importlib.import_module("arviz")
 
 
 @pytest.hookimpl(optionalhook=True)

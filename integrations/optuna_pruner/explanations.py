@@ -71,8 +71,8 @@ def explain(study: optuna.Study) -> pd.DataFrame:
     ...     trial.report(instance + 1.0, instance)
     >>> trial.should_prune()
     True
-    >>> explain(study).loc[1, ["by", "mean", "mean_by"]].to_dict()
-    {'by': 0, 'mean': 5.5, 'mean_by': 4.5}
+    >>> explain(study)[["by", "mean", "mean_by"]].to_dict("index")
+    {1: {'by': 0, 'mean': 5.5, 'mean_by': 4.5}}
     """
     rows: dict[int, Mapping[str, Any]] = {
         trial.number: {"state": trial.state.name, **reason}

@@ -2,6 +2,13 @@
 
 from polarbear_plugins.measures.attainment import attained, attainment_differences, attainment_surfaces
 from polarbear_plugins.measures.bootstrap import Bootstrap, RankingFrequency, bootstrap_scores
+from polarbear_plugins.measures.consensus import (
+    Consensus,
+    consensus_ranking,
+    pairwise_wins,
+    permutation_order,
+    rank_reversals,
+)
 from polarbear_plugins.measures.disagreements import (
     Contradiction,
     Disagreement,
@@ -9,6 +16,7 @@ from polarbear_plugins.measures.disagreements import (
     find_disagreements,
 )
 from polarbear_plugins.measures.ecdf_and_aocc import area_over_curve, ecdf, ecdf_area, mean_area_over_curve
+from polarbear_plugins.measures.friedman import FriedmanTest, friedman_test
 from polarbear_plugins.measures.orders import MeasureOrders, order_by_measures
 from polarbear_plugins.measures.scores import Scores, Studies, score_studies
 from polarbear_plugins.measures.tables import expected_running_time, fixed_budget, fixed_target
@@ -16,8 +24,10 @@ from polarbear_plugins.measures.targets import log_targets
 
 __all__ = [
     "Bootstrap",
+    "Consensus",
     "Contradiction",
     "Disagreement",
+    "FriedmanTest",
     "MeasureOrders",
     "RankingFrequency",
     "Scores",
@@ -27,6 +37,7 @@ __all__ = [
     "attainment_differences",
     "attainment_surfaces",
     "bootstrap_scores",
+    "consensus_ranking",
     "ecdf",
     "ecdf_area",
     "expected_running_time",
@@ -34,8 +45,12 @@ __all__ = [
     "find_disagreements",
     "fixed_budget",
     "fixed_target",
+    "friedman_test",
     "log_targets",
     "mean_area_over_curve",
     "order_by_measures",
+    "pairwise_wins",
+    "permutation_order",
+    "rank_reversals",
     "score_studies",
 ]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polarbear_plugins.arrays import BoolArray, FloatArray
-from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.measures.bootstrap import Bootstrap
 from polarbear_plugins.plots.style import (
@@ -25,6 +24,7 @@ from polarbear_plugins.plots.style import (
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.selection.choice import select
 from polarbear_plugins.selection.preferences import PreferenceLike, probability_best
+from polarbear_plugins.trajectories.timepoints import timepoint_index
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,7 +104,7 @@ def plot_wins(posterior: Posterior, *, timepoint: float | None = None, ax: Axes 
         As in :func:`polarbear_plugins.plots.plot_ratings`.  Numbers fit the current size of the axes: in a figure
         with several, draw this one last.
     """
-    place = _place(posterior.timepoints, timepoint)
+    place = timepoint_index(posterior.timepoints, timepoint)
     logs = posterior.log_ratings[:, place]
     order = np.argsort(-np.exp(logs).mean(axis=0), kind="stable")
     names, logs = [posterior.algorithms[column] for column in order], logs[:, order]
@@ -205,13 +205,3 @@ def _write_numbers(ax: Axes, wins: FloatArray, sure: BoolArray) -> None:
             fontweight="bold" if sure[i, j] else "normal",
             color="white" if wins[i, j] > 0.84 or wins[i, j] < 0.06 else "black",
         )
-
-
-def _place(timepoints: FloatArray, timepoint: float | None) -> int:
-    if timepoint is None:
-        return timepoints.size - 1
-    wanted = as_number(timepoint, "timepoint")
-    place = int(np.searchsorted(timepoints, wanted * (1 + 1e-12), side="right")) - 1
-    if place < 0:
-        raise InvalidInputError(f"timepoint: {wanted:g} lies before the first timepoint, {timepoints[0]:g}.")
-    return place

@@ -17,6 +17,7 @@ from polarbear_plugins.names import as_name
 from polarbear_plugins.rankings.comparable import compared_rows
 from polarbear_plugins.rankings.ranks import UNRANKED_RANK, ranks_of
 from polarbear_plugins.rankings.table import RankingTable
+from polarbear_plugins.trajectories.timepoints import timepoint_index
 from polarbear_plugins.trajectories.trajectory import UNRANKED, minimised
 
 if TYPE_CHECKING:
@@ -192,19 +193,36 @@ def _values_among(table: RankingTable, among: Sequence[str] | None, who: str) ->
     return names, values
 
 
-def _average_rows(table: RankingTable, names: tuple[str, ...], each: FloatArray) -> MeanCurves:
-    """Average the rows of each instance, then the instances; all rows if they are independent or of one instance."""
+def values_by_instance(
+    table: RankingTable, timepoint: float | None, among: Sequence[str] | None, who: str
+) -> tuple[tuple[str, ...], FloatArray]:
+    """Mean of each algorithm on each instance at a timepoint, by default the last: ``values[instance, algorithm]``.
+
+    Only instances that have all algorithms.  Rows that are independent, or of a single instance, are not averaged.
+    """
+    names, values = _values_among(table, among, who)
+    means = _instance_means(table, values[:, timepoint_index(table.timepoints, timepoint)])
+    return names, means[~np.isnan(means).any(axis=-1)]
+
+
+def _instance_means(table: RankingTable, each: FloatArray) -> FloatArray:
+    """Average the rows of each instance; ``nan`` is left out.  Rows that are independent or of one instance remain."""
     by_instance = len(table.instances) > 1 and table.repetitions == "weight"
     index = table.instance_index if by_instance else np.arange(len(table))
-    groups = int(index.max()) + 1 if len(index) else 0
     present = ~np.isnan(each)
-    sums = np.zeros((groups, *each.shape[1:]))
+    sums = np.zeros((int(index.max()) + 1 if len(index) else 0, *each.shape[1:]))
     counts = np.zeros_like(sums)
     np.add.at(sums, index, np.where(present, each, 0.0))
     np.add.at(counts, index, present)
     with np.errstate(invalid="ignore", divide="ignore"):  # nan where no algorithm has a value
-        means = sums / counts
-        there = counts > 0
+        return sums / counts
+
+
+def _average_rows(table: RankingTable, names: tuple[str, ...], each: FloatArray) -> MeanCurves:
+    """Average the rows of each instance, then the instances."""
+    means = _instance_means(table, each)
+    there = ~np.isnan(means)
+    with np.errstate(invalid="ignore", divide="ignore"):  # nan where no algorithm has a value
         number = there.sum(axis=0)
         mean = np.where(there, means, 0.0).sum(axis=0) / number
         squares = np.where(there, (means - mean) ** 2, 0.0).sum(axis=0)

@@ -64,6 +64,17 @@ def as_timepoints(timepoints: ArrayLike) -> FloatArray:
     return grid
 
 
+def timepoint_index(timepoints: FloatArray, timepoint: float | None) -> int:
+    """Place in a grid of its last timepoint that is not after the one given; of the very last for ``None``."""
+    if timepoint is None:
+        return timepoints.size - 1
+    wanted = as_number(timepoint, "timepoint")
+    place = int(np.searchsorted(timepoints, wanted * (1 + 1e-12), side="right")) - 1
+    if place < 0:
+        raise InvalidInputError(f"timepoint: {wanted:g} lies before the first timepoint, {timepoints[0]:g}.")
+    return place
+
+
 def _check_grid(first: float, last: float, count: int, who: str) -> tuple[float, float, int]:
     first, last = as_number(first, f"{who}: first"), as_number(last, f"{who}: last")
     count = as_whole_number(count, f"{who}: count", at_least=1)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import click
 import numpy as np
-from rich.console import Console
-from rich.text import Text
 
-from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.cli.completion import complete_files
+from polarbear_plugins.cli.measures_view import (
+    RankSummary,
+    orders_json,
+    rows_of,
+    show_measures,
+    show_posterior,
+    show_ranks,
+)
 from polarbear_plugins.cli.options import (
     parse_key_values,
     parse_numbers,
@@ -22,26 +27,20 @@ from polarbear_plugins.cli.options import (
     settings_from,
     settings_options,
 )
-from polarbear_plugins.cli.output import console, json_option, print_json, show_result, text_table
+from polarbear_plugins.cli.output import console, json_option, print_json, save_figures
 from polarbear_plugins.cli.progress import compute_unless_interrupted, inference_spinner, spinner
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.measures.disagreements import Contradiction, find_contradictions
+from polarbear_plugins.measures.disagreements import find_contradictions
 from polarbear_plugins.measures.ecdf_and_aocc import ecdf
-from polarbear_plugins.measures.orders import MeasureOrders, order_by_measures
+from polarbear_plugins.measures.orders import AreaScale, order_by_measures
 from polarbear_plugins.measures.tables import fixed_budget, fixed_target
-from polarbear_plugins.measures.targets import LOWER, UPPER, log_targets
+from polarbear_plugins.measures.targets import LOWER, UPPER, Scale, spread_targets
 from polarbear_plugins.racing.analysis import analyze as analyze_table
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.rankings.stream import default_timepoints, rank
-from polarbear_plugins.trajectories.runs import hold_last_value
+from polarbear_plugins.trajectories.runs import hold_last_value, relative_to_range
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-_MOST_PAIRS = 10
 
 
 @click.command(short_help="AOCC, ECDF and fixed tables beside the posterior.")
@@ -58,8 +57,19 @@ _MOST_PAIRS = 10
 @click.option(
     "--targets", metavar="A,B,...", help="Targets of the ECDF and the fixed-target table; by default 51 and 6."
 )
-@click.option("--lower", type=float, default=LOWER, show_default=True, help="Values below it count as this one.")
-@click.option("--upper", type=float, default=UPPER, show_default=True, help="Values above it add nothing to an area.")
+@click.option(
+    "--scale",
+    type=click.Choice(["auto", *get_args(AreaScale)]),
+    default="auto",
+    show_default=True,
+    help="Scale of the areas: log, for values with a known optimum of 0; linear between --lower and --upper; relative "
+    "to the best and the worst value found on each instance. auto takes log unless there are values below 0, then "
+    "linear if there are bounds, else relative.",
+)
+@click.option("--lower", type=float, help=f"Values below it count as this one. On the log scale {LOWER:g} by default.")
+@click.option(
+    "--upper", type=float, help=f"Values above it add nothing to an area. On the log scale {UPPER:g} by default."
+)
 @click.option("--hold", is_flag=True, help="Assume that runs which ended before the budget would not have improved.")
 @click.option(
     "--timepoints",
@@ -69,6 +79,11 @@ _MOST_PAIRS = 10
     help="Timepoints of the posterior; by default those of a race.",
 )
 @click.option("--no-posterior", is_flag=True, help="Only the measures.")
+@click.option(
+    "--figures",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for figures: mean ranks and regret over time, and critical differences at each budget.",
+)
 @settings_options
 @json_option
 def measures(
@@ -76,19 +91,21 @@ def measures(
     options: Sequence[str],
     budgets: str | None,
     targets: str | None,
-    lower: float,
-    upper: float,
+    scale: AreaScale | Literal["auto"],
+    lower: float | None,
+    upper: float | None,
     hold: bool,
     timepoints: str,
     no_posterior: bool,
+    figures: Path | None,
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Show AOCC, ECDF area, fixed-budget and fixed-target tables, and the posterior of the rankings beside them.
+    """Show AOCC, ECDF area, fixed tables, mean ranks with their test, and the posterior of the rankings beside them.
 
     SOURCE is as for `polarbear analyze`, or the journal or saved result of a race, which keeps values only at its
-    timepoints. Areas and tables use the instances on which every algorithm has a run up to the last budget. They need
-    values with a known optimum of 0, on a log scale between --lower and --upper.
+    timepoints. Areas and tables use the instances on which every algorithm has a run up to the last budget. Runs on an
+    instance are averaged before instances are ranked for the test.
     """
     wanted, chosen = parse_timepoints(timepoints), settings_from(**settings)
     given = None if budgets is None else as_timepoints(sorted(parse_numbers(budgets, "--budget")))
@@ -111,10 +128,17 @@ def measures(
     if given is None:
         spread = grid[sorted({0, grid.size // 3, 2 * grid.size // 3, grid.size - 1})]
     first = float(grid[0]) if 0 < grid[0] < budget else None
-    orders = order_by_measures(runs, budget, first=first, targets=goals, lower=lower, upper=upper)
+    kind = _choose_scale(runs, scale, lower, upper)
+    orders = order_by_measures(runs, budget, first=first, targets=goals, scale=kind, lower=lower, upper=upper)
     kept = [run for run in runs if run.instance in set(orders.instances) and run.horizon >= budget]
     values = fixed_budget(kept, spread)
-    times = fixed_target(kept, log_targets(lower, upper, 6) if goals is None else goals, budget)
+    # Given targets are in the unit of the values, those spread on a relative scale are not.
+    scaled = relative_to_range(kept, budget) if kind == "relative" and goals is None else kept
+    steps: Scale = "log" if kind == "log" else "linear"
+    spaced = spread_targets(steps, orders.lower, orders.upper, 6) if goals is None else goals
+    times = fixed_target(scaled, spaced, budget)
+    summary = RankSummary.of(rank(kept, np.union1d(grid, spread)), spread)
+    shares = ecdf(scaled, grid, goals, orders.lower, orders.upper, scale=steps)
 
     def infer() -> RaceResult:
         table = rank(runs, grid)
@@ -123,98 +147,61 @@ def measures(
 
     result = None if no_posterior else compute_unless_interrupted(infer, "the posterior")
     pairs = [] if result is None else find_contradictions(orders, result.posterior, chosen.alpha)
+    drawn = [] if figures is None else _draw(summary, figures)
     if as_json:
         print_json(
             {
                 "sources": list(sources),
-                **_orders_json(orders),
-                "ecdf": _ecdf_json(kept, grid, goals, lower, upper),
-                "fixed_budget": _rows(values),
-                "fixed_target": _rows(times),
+                **orders_json(orders),
+                "ecdf": {"timepoints": grid.tolist(), "shares": {str(name): shares[name].tolist() for name in shares}},
+                "fixed_budget": rows_of(values.reset_index()),
+                "fixed_target": rows_of(times.reset_index()),
+                **summary.to_json(),
                 "posterior": None if result is None else result.to_dict(),
                 "contradictions": [{**asdict(pair), "text": str(pair)} for pair in pairs],
+                "figures": [str(path) for path in drawn],
             }
         )
         return
     out = console()
-    _show(out, orders, values, times)
+    show_measures(out, orders, values, times)
+    show_ranks(out, summary)
     if result is not None:
-        _show_posterior(out, result, pairs)
+        show_posterior(out, result, pairs)
+    for path in drawn:
+        out.print(f"{path} written", soft_wrap=True)
+
+
+def _choose_scale(
+    runs: Sequence[Trajectory], scale: AreaScale | Literal["auto"], lower: float | None, upper: float | None
+) -> AreaScale:
+    """Scale that the values and the bounds allow, if it is to be chosen; bounds that are missing are asked for."""
+    if scale == "auto":
+        slack = LOWER if lower is None else max(lower, 0.0)  # rounding may leave an optimum slightly below 0
+        negative = any(run.best.size and run.best.min() < -slack for run in runs)
+        given = lower is not None and upper is not None
+        scale = "log" if not negative else "linear" if given else "relative"
+    if scale == "linear" and (lower is None or upper is None):
+        raise InvalidInputError("--scale linear needs both bounds, --lower and --upper, in the unit of the values.")
+    if scale == "relative" and (lower is not None or upper is not None):
+        raise InvalidInputError(
+            "--scale relative takes the best and the worst value found on each instance: leave out --lower and "
+            "--upper, or give both with --scale linear."
+        )
+    return scale
+
+
+def _draw(summary: RankSummary, folder: Path) -> list[Path]:
+    """Draw mean ranks and regret over time and the critical differences at the budgets."""
+    from polarbear_plugins.plots.mean_ranks import plot_critical_differences, plot_mean_curves
+
+    drawn = {
+        "mean_ranks": plot_mean_curves(summary.ranks),
+        "mean_regret": plot_mean_curves(summary.regret, label="mean regret"),
+        **{f"critical_difference_{test.timepoint:g}": plot_critical_differences(test) for test in summary.tests},
+    }
+    return save_figures(drawn, folder)
 
 
 def _is_default(option: str) -> bool:
     return click.get_current_context().get_parameter_source(option) is click.core.ParameterSource.DEFAULT
-
-
-def _show(out: Console, orders: MeasureOrders, values: pd.DataFrame, times: pd.DataFrame) -> None:
-    out.print(
-        f"{orders.runs} runs of {len(orders.algorithms)} algorithms on {len(orders.instances)} instances · budget "
-        f"{orders.budget:g} · log scale {orders.lower:g}..{orders.upper:g}"
-    )
-    if orders.left_out:
-        out.print(
-            f"{orders.left_out} runs are left out: they end before the budget, or not all algorithms ran on that "
-            "instance."
-        )
-    ranked = orders.order("AOCC")
-    budgets = values.index.unique("budget")
-    view = text_table("algorithm", ">AOCC", ">ECDF area", *(f">median at {budget:,.5g}" for budget in budgets))
-    for name in ranked:
-        place = orders.algorithms.index(name)
-        areas = [f"{orders.by_measure[measure][place]:.4f}" for measure in ("AOCC", "ECDF area")]
-        view.add_row(Text(name), *areas, *(f"{values.loc[(name, b), 'median']:.4g}" for b in budgets))
-    out.print("Areas are best at 1; medians of the best values:")
-    out.print(view)
-    targets = times.index.unique("target")
-    view = text_table("algorithm", *(f">{target:.3g}" for target in targets))
-    for name in ranked:
-        cells = [(times.loc[(name, target), "ert"], times.loc[(name, target), "success_rate"]) for target in targets]
-        view.add_row(Text(name), *("never" if ert == math.inf else f"{ert:,.5g} ({rate:.0%})" for ert, rate in cells))
-    out.print("Expected running time until a target, and the share of runs that reached it:")
-    out.print(view)
-
-
-def _show_posterior(out: Console, result: RaceResult, pairs: Sequence[Contradiction]) -> None:
-    show_result(out, result)
-    if not pairs:
-        out.print("Rankings confirm the order of the measures for every pair.")
-        return
-    out.print("\nWhere rankings do not confirm the order of the measures:")
-    for pair in pairs[:_MOST_PAIRS]:
-        out.print(f"- {pair}", soft_wrap=True)
-    if len(pairs) > _MOST_PAIRS:
-        out.print(f"- and {len(pairs) - _MOST_PAIRS} more pairs, all with --json.")
-
-
-def _orders_json(orders: MeasureOrders) -> dict[str, Any]:
-    return {
-        "runs": orders.runs,
-        "left_out": orders.left_out,
-        "algorithms": list(orders.algorithms),
-        "instances": list(orders.instances),
-        "budget": orders.budget,
-        "lower": orders.lower,
-        "upper": orders.upper,
-        "measures": {
-            measure: dict(zip(orders.algorithms, map(_finite, values.tolist()), strict=True))
-            for measure, values in orders.by_measure.items()
-        },
-        "orders": {measure: list(orders.order(measure)) for measure in orders.by_measure},
-    }
-
-
-def _ecdf_json(
-    runs: Sequence[Trajectory], grid: FloatArray, targets: list[float] | None, lower: float, upper: float
-) -> dict[str, Any]:
-    table = ecdf(runs, grid, targets, lower, upper)
-    return {"timepoints": grid.tolist(), "shares": {str(name): table[name].tolist() for name in table}}
-
-
-def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a table; values that are not finite, such as the time to a target never reached, become null."""
-    rows = table.reset_index().to_dict("records")
-    return [{str(key): _finite(value) for key, value in row.items()} for row in rows]
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float | np.floating) and not math.isfinite(value) else value

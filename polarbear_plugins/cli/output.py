@@ -6,8 +6,9 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 from rich import box
@@ -17,12 +18,16 @@ from rich.table import Table
 from rich.text import Text
 
 from polarbear_plugins.display.text import amount, few_places, share_text, visible
+from polarbear_plugins.errors import InvalidInputError, reason
 from polarbear_plugins.racing.by_group import GroupPart
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.rankings.comparable import instances_seen
 from polarbear_plugins.report.computed import Computed, compute
 from polarbear_plugins.report.observations import assumptions, seen_text
 from polarbear_plugins.report.words import conclusion, leaders_text, misfits, reasons
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -37,6 +42,18 @@ def json_option(command: Command) -> Command:
 def print_json(data: object) -> None:
     """Print data as JSON; fails on nan and inf, which JSON does not have and other programs could not read."""
     click.echo(visible(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False)))
+
+
+def save_figures(drawn: Mapping[str, Axes], folder: Path) -> list[Path]:
+    """Write figures into a folder, which is made if there is none, as PNG files of their names."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = {folder / f"{name}.png": ax for name, ax in drawn.items()}
+        for path, ax in paths.items():
+            ax.figure.savefig(path)
+    except OSError as error:
+        raise InvalidInputError(f"{folder}: the figures cannot be written there ({reason(error)}).") from error
+    return list(paths)
 
 
 class PlainConsole(Console):

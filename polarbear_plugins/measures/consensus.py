@@ -174,12 +174,16 @@ def _places(one: Sequence[str], other: Sequence[str], who: str) -> NDArray[np.in
     return np.array([where[name] for name in one])
 
 
-def _as_wins(above: pd.DataFrame) -> tuple[tuple[str, ...], FloatArray]:
+def _as_wins(above: object) -> tuple[tuple[str, ...], FloatArray]:
     """Names and numbers of a square table."""
     import pandas as pd
 
-    names = tuple(map(str, above.index)) if isinstance(above, pd.DataFrame) else ()
-    if not names or names != tuple(map(str, above.columns)) or len(set(names)) < len(names):
+    if (
+        not isinstance(above, pd.DataFrame)
+        or not len(above)
+        or not above.index.is_unique
+        or (list(above.index) != list(above.columns))
+    ):
         raise InvalidInputError(
             "consensus_ranking: expected a square table with the same distinct names in rows and columns, how often "
             f"the row is better than the column, got {short(above)}."
@@ -188,7 +192,7 @@ def _as_wins(above: pd.DataFrame) -> tuple[tuple[str, ...], FloatArray]:
     if not np.isfinite(wins).all() or (wins < 0).any():
         raise InvalidInputError("consensus_ranking: expected finite numbers that are not negative.")
     np.fill_diagonal(wins, 0.0)
-    return names, wins
+    return tuple(map(str, above.index)), wins
 
 
 def _signs(margins: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.measures.attainment import attained
-from polarbear_plugins.measures.targets import LOWER, UPPER, as_targets, check_bounds
+from polarbear_plugins.measures.targets import LOWER, UPPER, Scale, as_targets, check_bounds
 from polarbear_plugins.trajectories.runs import check_values_known, group_runs, watched_until
 from polarbear_plugins.trajectories.timepoints import as_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory, hitting_times, sample_staircase
@@ -22,35 +22,43 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def area_over_curve(trajectory: Trajectory, budget: float, lower: float = LOWER, upper: float = UPPER) -> float:
+def area_over_curve(
+    trajectory: Trajectory, budget: float, lower: float = LOWER, upper: float = UPPER, *, scale: Scale = "log"
+) -> float:
     """Area over the convergence curve (AOCC): 1 is best, 0 is worst.
 
-    Values are clipped to ``lower`` and ``upper`` and scaled logarithmically between them; the area is the mean over the
-    time from 0 to ``budget``.  Values need a known optimum of 0.
+    Values are clipped to ``lower`` and ``upper`` and scaled between them; the area is the mean over the time from 0 to
+    ``budget``.  The log scale needs values with a known optimum of 0; the linear one takes values of any sign.
 
     >>> run = Trajectory(algorithm="a", instance="f", times=[0, 50], best=[1e2, 1e-8], horizon=100)
     >>> area_over_curve(run, 100)
     0.5
     """
     budget = as_number(budget, "budget")
-    lower, upper = check_bounds(lower, upper, "area_over_curve")
+    lower, upper = check_bounds(lower, upper, "area_over_curve", scale)
     check_values_known(trajectory, "area_over_curve")
     if not 0 < budget <= trajectory.horizon:
         raise InvalidInputError(f"{trajectory!r}: it was not watched until {budget:g}.")
     inside = trajectory.times < budget
     ends = np.concatenate((trajectory.times[inside][1:], [budget]))
     durations = ends - trajectory.times[inside] if inside.any() else np.zeros(0)
-    return float(durations @ _log_progress(trajectory, trajectory.best[inside], lower, upper) / budget)
+    return float(durations @ _progress(trajectory, trajectory.best[inside], lower, upper, scale) / budget)
 
 
 def mean_area_over_curve(
-    trajectories: Iterable[Trajectory], budget: float, lower: float = LOWER, upper: float = UPPER
+    trajectories: Iterable[Trajectory],
+    budget: float,
+    lower: float = LOWER,
+    upper: float = UPPER,
+    *,
+    scale: Scale = "log",
 ) -> dict[str, tuple[float, int]]:
     """Mean AOCC of each algorithm and its number of runs, the best first; only runs watched until ``budget`` count."""
     areas: dict[str, list[float]] = {}
     for trajectory in trajectories:
         if trajectory.horizon >= budget:
-            areas.setdefault(trajectory.algorithm, []).append(area_over_curve(trajectory, budget, lower, upper))
+            area = area_over_curve(trajectory, budget, lower, upper, scale=scale)
+            areas.setdefault(trajectory.algorithm, []).append(area)
     means = {name: (float(np.mean(each)), len(each)) for name, each in areas.items()}
     return dict(sorted(means.items(), key=lambda item: -item[1][0]))
 
@@ -61,15 +69,17 @@ def ecdf(
     targets: ArrayLike | None = None,
     lower: float = LOWER,
     upper: float = UPPER,
+    *,
+    scale: Scale = "log",
 ) -> pd.DataFrame:
     """Empirical cumulative distribution function (ECDF): share of all (run, target) pairs reached by each timepoint.
 
     Parameters
     ----------
     targets
-        By default infinitely many, evenly spread on the log scale between ``lower`` and ``upper``: then the share is
-        the progress of the best value between the bounds, and its mean over time is the AOCC.  Values need a known
-        optimum of 0.  :func:`log_targets` returns finitely many.
+        By default infinitely many, evenly spread on the scale between ``lower`` and ``upper``: then the share is the
+        progress of the best value between the bounds, and its mean over time is the AOCC.  The log scale needs values
+        with a known optimum of 0.  Given targets may have any sign; :func:`log_targets` returns some.
 
     Returns
     -------
@@ -87,7 +97,7 @@ def ecdf(
 
     grid = as_timepoints(timepoints)
     goals = None if targets is None else as_targets(targets)
-    lower, upper = check_bounds(lower, upper, "ecdf")
+    lower, upper = check_bounds(lower, upper, "ecdf", scale)
     shares: dict[str, FloatArray] = {}
     for name, runs in _drop_unwatched(trajectories, float(grid[-1]), "ecdf").items():
         if goals is not None:
@@ -95,7 +105,7 @@ def ecdf(
         else:
             # A target stays reached, although the value of an incumbent may increase again.
             best = [np.minimum.accumulate(sample_staircase(run, grid)) for run in runs]
-            each = [_log_progress(run, values, lower, upper) for run, values in zip(runs, best, strict=True)]
+            each = [_progress(run, values, lower, upper, scale) for run, values in zip(runs, best, strict=True)]
             shares[name] = np.mean(each, axis=0)
     return pd.DataFrame(shares, index=pd.Index(grid, name="time"))
 
@@ -131,16 +141,18 @@ def ecdf_area(
     return areas
 
 
-def _log_progress(trajectory: Trajectory, values: FloatArray, lower: float, upper: float) -> FloatArray:
-    """Progress of values on the log scale, 0 at ``upper`` and 1 at ``lower``."""
+def _progress(trajectory: Trajectory, values: FloatArray, lower: float, upper: float, scale: Scale) -> FloatArray:
+    """Progress of values on a scale, 0 at ``upper`` and 1 at ``lower``."""
+    clipped = np.clip(values, lower, upper)
+    if scale == "linear":
+        return (upper - clipped) / (upper - lower)
     # Rounding may leave an optimum slightly below 0, but by no more than ``lower``.
     if values.size and values.min() < -lower:
         raise InvalidInputError(
-            f"{trajectory!r}: values below 0 are not on a log scale between {lower:g} and {upper:g}. Subtract "
-            "the known optimum, or use an ECDF with targets; rankings need neither."
+            f"{trajectory!r}: values below 0 are not on a log scale between {lower:g} and {upper:g}. Use the linear "
+            "scale, subtract the known optimum, or rank the runs: rankings need no scale."
         )
-    logs = np.log10(np.clip(values, lower, upper))
-    return 1 - (logs - np.log10(lower)) / (np.log10(upper) - np.log10(lower))
+    return 1 - (np.log10(clipped) - np.log10(lower)) / (np.log10(upper) - np.log10(lower))
 
 
 def _drop_unwatched(trajectories: Iterable[Trajectory], budget: float, who: str) -> dict[str, list[Trajectory]]:

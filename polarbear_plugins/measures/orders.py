@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.checks import as_number
+from polarbear_plugins.checks import as_choice, as_number
 from polarbear_plugins.display.frames import long_frame
 from polarbear_plugins.display.html import summary_table, text
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.measures.ecdf_and_aocc import ecdf_area, mean_area_over_curve
 from polarbear_plugins.measures.tables import fixed_budget
-from polarbear_plugins.measures.targets import LOWER, UPPER, log_targets
+from polarbear_plugins.measures.targets import LOWER, UPPER, Scale, check_bounds, spread_targets
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.rankings.ranks import ranks_of
-from polarbear_plugins.trajectories.runs import group_runs, watched_until
+from polarbear_plugins.trajectories.runs import group_runs, relative_to_range, watched_until
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 MeasureName: TypeAlias = Literal["AOCC", "ECDF area", "final median"]
+AreaScale: TypeAlias = Literal["log", "linear", "relative"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +40,8 @@ class MeasureOrders:
         Sorted by name.
     instances
         Those on which all algorithms have runs until ``budget``; only they count.
+    scale, lower, upper
+        Scale of the areas and its bounds.
     runs, left_out
         Numbers of runs that count, and that do not.
     by_measure
@@ -51,6 +54,7 @@ class MeasureOrders:
     runs: int
     left_out: int
     budget: float
+    scale: AreaScale
     lower: float
     upper: float
     by_measure: Mapping[MeasureName, FloatArray]
@@ -100,8 +104,9 @@ def order_by_measures(
     *,
     first: float | None = None,
     targets: ArrayLike | None = None,
-    lower: float = LOWER,
-    upper: float = UPPER,
+    scale: AreaScale = "log",
+    lower: float | None = None,
+    upper: float | None = None,
 ) -> MeasureOrders:
     """Order algorithms by AOCC, by the area under the ECDF, and by the median of the best values at the end.
 
@@ -115,10 +120,15 @@ def order_by_measures(
     first
         Start of the area under the ECDF over the logarithm of time; by default the area is over time from 0.
     targets
-        Targets of the ECDF; by default 51, evenly spread on the log scale between ``lower`` and ``upper``.
+        Targets of the ECDF, in the unit of the values; by default 51, evenly spread on the scale.
+    scale
+        Of the areas.  ``"log"`` needs values with a known optimum of 0; ``"linear"`` takes any values between bounds
+        that are given; ``"relative"`` takes any values, linear between the best and the worst that these runs found on
+        each instance (:func:`polarbear_plugins.trajectories.relative_to_range`).
     lower, upper
-        Bounds of the AOCC, which needs values with a known optimum of 0.
+        Bounds of the scale; by default 1e-8 and 1e2 for ``"log"``, always 0 and 1 for ``"relative"``.
     """
+    kind, lower, upper = as_scale(scale, lower, upper)
     budget = as_number(budget, "order_by_measures: budget")
     groups = group_runs(trajectories, "order_by_measures")
     watched = watched_until(groups, budget, "order_by_measures")
@@ -129,8 +139,12 @@ def order_by_measures(
             f"{budget:g}. Choose an earlier budget, or leave some out."
         )
     kept = [run for runs in watched.values() for run in runs if run.instance in common]
-    areas = mean_area_over_curve(kept, budget, lower, upper)
-    shares = ecdf_area(kept, budget, log_targets(lower, upper) if targets is None else targets, first)
+    scaled = relative_to_range(kept, budget) if scale == "relative" else kept
+    areas = mean_area_over_curve(scaled, budget, lower, upper, scale=kind)
+    if targets is None:
+        shares = ecdf_area(scaled, budget, spread_targets(kind, lower, upper), first)
+    else:
+        shares = ecdf_area(kept, budget, targets, first)
     medians = fixed_budget(kept, [budget])["median"].droplevel("budget")
     return MeasureOrders(
         tuple(groups),
@@ -138,6 +152,7 @@ def order_by_measures(
         len(kept),
         sum(map(len, groups.values())) - len(kept),
         budget,
+        scale,
         lower,
         upper,
         {
@@ -146,3 +161,16 @@ def order_by_measures(
             "final median": np.array([medians[name] for name in groups]),
         },
     )
+
+
+def as_scale(scale: AreaScale, lower: float | None, upper: float | None) -> tuple[Scale, float, float]:
+    """Scale on which areas are computed, with its bounds."""
+    as_choice(scale, AreaScale, "order_by_measures: scale")
+    if scale == "relative":
+        if lower is not None or upper is not None:
+            raise InvalidInputError("A relative scale has the bounds 0 and 1: leave out lower and upper.")
+        return "linear", 0.0, 1.0
+    if scale == "linear" and (lower is None or upper is None):
+        raise InvalidInputError("A linear scale needs both bounds, lower and upper, in the unit of the values.")
+    low, high = (LOWER if lower is None else lower), (UPPER if upper is None else upper)
+    return scale, *check_bounds(low, high, "order_by_measures", scale)

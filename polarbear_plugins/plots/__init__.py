@@ -5,6 +5,7 @@ from __future__ import annotations
 from polarbear_plugins.plots.attainment import plot_attainment_difference, plot_ecdf
 from polarbear_plugins.plots.comparisons import plot_bootstrap_ranks, plot_values, plot_wins
 from polarbear_plugins.plots.hasse import plot_hasse_diagram, save_hasse_diagrams
+from polarbear_plugins.plots.mean_ranks import plot_critical_differences, plot_mean_curves
 from polarbear_plugins.plots.over_time import plot_model_check, plot_ratings, plot_timeline
 from polarbear_plugins.plots.rounds import plot_allocation, plot_dominance
 from polarbear_plugins.plots.style import colours
@@ -14,9 +15,11 @@ __all__ = [
     "plot_allocation",
     "plot_attainment_difference",
     "plot_bootstrap_ranks",
+    "plot_critical_differences",
     "plot_dominance",
     "plot_ecdf",
     "plot_hasse_diagram",
+    "plot_mean_curves",
     "plot_model_check",
     "plot_ratings",
     "plot_timeline",

@@ -1,7 +1,7 @@
 """Trajectories: the best value so far against time; recording runs and reading them."""
 
 from polarbear_plugins.trajectories.recording import Charges, HorizonReached, Recorder, undominated_volume
-from polarbear_plugins.trajectories.runs import end_at_target, hold_last_value, per_dimension
+from polarbear_plugins.trajectories.runs import end_at_target, hold_last_value, per_dimension, relative_to_range
 from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory, best_at, hitting_times
 
@@ -16,6 +16,7 @@ __all__ = [
     "hold_last_value",
     "log_timepoints",
     "per_dimension",
+    "relative_to_range",
     "undominated_volume",
     "uniform_timepoints",
 ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import natural_key
@@ -66,6 +68,32 @@ def end_at_target(trajectories: Iterable[Trajectory], target: float) -> Iterator
             yield run.changed(times=run.times[:until], best=run.best[:until], end="done")
         else:
             yield run
+
+
+def relative_to_range(trajectories: Iterable[Trajectory], until: float = math.inf) -> list[Trajectory]:
+    """Runs with their values as regret: 0 is the best that any of them found on the instance until a time, 1 the worst.
+
+    Right where values have no known optimum and differ in scale between instances, such as accuracies that change
+    sign to be minimised.  All depends on which runs are given: another algorithm can change the range.
+
+    >>> runs = [Trajectory(algorithm=f"a{k}", instance="f", times=[1, 5], best=[4, k]) for k in (0, 1)]
+    >>> [run.best.tolist() for run in relative_to_range(runs)]
+    [[1.0, 0.0], [1.0, 0.25]]
+    """
+    runs = [check_values_known(run, "relative_to_range") for run in trajectories]
+    seen: dict[str, list[FloatArray]] = {}
+    for run in runs:
+        seen.setdefault(run.instance, []).append(run.best[(run.times <= until) & np.isfinite(run.best)])
+    ranges = {name: _range(np.concatenate(values)) for name, values in seen.items()}
+    return [run.changed(best=_scaled(run.best, *ranges[run.instance])) for run in runs]
+
+
+def _range(values: FloatArray) -> tuple[float, float]:
+    return (float(values.min()), float(np.ptp(values))) if values.size else (0.0, 0.0)
+
+
+def _scaled(values: FloatArray, low: float, span: float) -> FloatArray:
+    return (values - low) / (span if span > 0 else 1.0)
 
 
 def per_dimension(trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:

@@ -3,12 +3,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import Command, run_example
 
 from polarbear_plugins import RaceSettings, Trajectory, race, read_trajectories
 from polarbear_plugins.measures.ecdf_and_aocc import ecdf, mean_area_over_curve
 from polarbear_plugins.measures.tables import expected_running_time, fixed_budget
+from polarbear_plugins.trajectories import relative_to_range
 
 # early is good at once and stays there, late overtakes it at 10.
 CURVES = {"early": [(1, 1.0), (5, 0.5)], "late": [(1, 50.0), (10, 1e-9)]}
@@ -122,10 +124,87 @@ def test_bad_input_is_one_line(source: str, tmp_path: Path) -> None:
     assert "--budget 0.5 lies before the first of the timepoints" in fail(source, "--budget", "0.5")
     below = tmp_path / "below.csv"
     below.write_text("algorithm,instance,time,value\na,f,1,-3\na,f,9,-5\nb,f,1,-3\nb,f,9,-5\n")
-    assert "values below 0 are not on a log scale" in fail(str(below))
+    assert "values below 0 are not on a log scale" in fail(str(below), "--scale", "log")
+    assert "--scale linear needs both bounds" in fail(str(below), "--scale", "linear", "--lower", "-9")
+    assert "leave out --lower and --upper" in fail(str(below), "--lower", "-9")
     empty = tmp_path / "empty.csv"
     empty.write_text("algorithm,instance,time,value\n")
     assert fail(str(empty))
+
+
+@pytest.fixture
+def accuracies(tmp_path: Path) -> str:
+    """Accuracies on datasets of very different difficulty, negated; tpe is ahead of random from time 10 on."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for k, easy in enumerate(np.linspace(0.2, 0.9, 12)):
+        for name, gain in (("random", 0.01), ("tpe", 0.06), ("worse", 0.0)):
+            for seed in (0, 1):
+                first = -easy + 0.02 * rng.random()
+                rows += [f"{name},d{k},{seed},1,{first},100", f"{name},d{k},{seed},10,{first - gain},100"]
+    path = tmp_path / "accuracies.csv"
+    path.write_text("\n".join(["algorithm,instance,seed,time,value,horizon", *rows]) + "\n")
+    return str(path)
+
+
+def test_values_below_zero_are_scaled_by_the_range_of_each_instance(accuracies: str) -> None:
+    data = measured(accuracies, "--budget", "100", "--no-posterior")
+    runs = relative_to_range(read_trajectories(accuracies))
+    areas = mean_area_over_curve(runs, 100, 0, 1, scale="linear")
+    assert (data["scale"], data["lower"], data["upper"]) == ("relative", 0, 1)
+    assert data["measures"]["AOCC"] == {name: pytest.approx(area) for name, (area, _) in areas.items()}
+    assert data["orders"]["AOCC"] == ["tpe", "random", "worse"]
+    assert sorted({row["target"] for row in data["fixed_target"]}) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
+    assert "scale from the worst to the best value found on each instance" in succeed(accuracies, "--no-posterior")
+
+
+def test_bounds_and_targets_may_have_any_sign(accuracies: str) -> None:
+    options = ("--budget", "100", "--lower", "-1", "--upper", "0", "--targets", "-0.5,0.5", "--no-posterior")
+    data = measured(accuracies, *options)
+    runs = list(read_trajectories(accuracies))
+    assert data["scale"] == "linear"
+    areas = mean_area_over_curve(runs, 100, -1, 0, scale="linear")
+    assert data["measures"]["AOCC"]["tpe"] == pytest.approx(areas["tpe"][0])
+    shares = {name: values[-1] for name, values in data["ecdf"]["shares"].items()}
+    reached = [run.best[-1] <= -0.5 for run in runs if run.algorithm == "tpe"]
+    assert shares["tpe"] == pytest.approx((1 + np.mean(reached)) / 2)  # 0.5 is reached by all
+    assert "linear scale -1..0" in succeed(accuracies, *options)
+
+
+def test_mean_ranks_are_tested_where_the_budgets_are(accuracies: str) -> None:
+    data = measured(accuracies, "--budget", "1,100", "--no-posterior")
+    first, last = data["friedman"]
+    assert (first["timepoint"], last["timepoint"], last["instances"]) == (1, 100, 12)
+    assert first["p"] > 0.05 > 0.001 > last["p"]
+    assert list(last["mean_ranks"]) == ["tpe", "random", "worse"]
+    assert data["consensus"][1]["order"] == ["tpe", "random", "worse"]
+    assert {row["count"] for row in data["mean_ranks"]} == {12}
+    text = succeed(accuracies, "--budget", "1,100", "--no-posterior")
+    assert f"At 1: Friedman's test on 12 instances: p = {first['p']:.3f}, so no mean ranks are told apart" in text
+    assert "At 100: Friedman's test on 12 instances: p < 0.001. Mean ranks must differ by more than 0.96" in text
+    # No order is given where the test finds no difference.
+    assert text.count("Consensus, the order with the fewest rank reversals: tpe > random > worse.") == 1
+    assert text.count("Consensus") == 1
+
+
+def test_a_single_run_is_not_tested(tmp_path: Path) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text("algorithm,instance,time,value\na,f,1,3\na,f,9,2\nb,f,1,3\nb,f,9,1\n")
+    assert "With fewer than two instances mean ranks cannot be tested." in succeed(str(path), "--no-posterior")
+    assert measured(str(path), "--no-posterior")["friedman"] == []
+
+
+def test_figures_are_written_into_a_folder(accuracies: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "made" / "here"
+    data = measured(accuracies, "--budget", "25,100", "--no-posterior", "--figures", str(folder))
+    names = ["mean_ranks", "mean_regret", "critical_difference_25", "critical_difference_100"]
+    assert data["figures"] == [str(folder / f"{name}.png") for name in names]
+    assert all(Path(path).stat().st_size > 10_000 for path in data["figures"])
+    (tmp_path / "file").write_text("")
+    assert "the figures cannot be written there" in fail(
+        accuracies, "--no-posterior", "--figures", str(tmp_path / "file" / "below")
+    )
 
 
 @pytest.mark.slow

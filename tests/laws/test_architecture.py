@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "racing": "display trajectories rankings problems plackett_luce priors posterior inference",
     # level 6
     "journal": "trajectories problems racing",
-    "plots": "trajectories measures partial_orders posterior selection racing",
+    "plots": "trajectories rankings measures partial_orders posterior selection racing",
     "integrations": "display trajectories rankings problems plugins plackett_luce measures inference racing execution",
     # level 7
     "experiments": "trajectories rankings problems plugins planning posterior racing execution journal",

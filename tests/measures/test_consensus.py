@@ -13,9 +13,9 @@ from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.measures import consensus_ranking, pairwise_wins, permutation_order, rank_reversals
 
 # Table 6 of YAHPO Gym (Pfisterer et al. 2022): real, surrogate and tabular benchmarks.
-REAL = "BO_GP_DF BO_GP_RS BO_RF_RS BO_NN_RS BO_NN_DF HB BO_RF_DF RS".split()
-SURROGATE = "BO_GP_DF BO_GP_RS BO_RF_RS BO_NN_RS HB BO_NN_DF BO_RF_DF RS".split()
-TABULAR = "BO_GP_DF BO_GP_RS BO_RF_DF HB BO_RF_RS BO_NN_DF BO_NN_RS RS".split()
+REAL = ["BO_GP_DF", "BO_GP_RS", "BO_RF_RS", "BO_NN_RS", "BO_NN_DF", "HB", "BO_RF_DF", "RS"]
+SURROGATE = ["BO_GP_DF", "BO_GP_RS", "BO_RF_RS", "BO_NN_RS", "HB", "BO_NN_DF", "BO_RF_DF", "RS"]
+TABULAR = ["BO_GP_DF", "BO_GP_RS", "BO_RF_DF", "HB", "BO_RF_RS", "BO_NN_DF", "BO_NN_RS", "RS"]
 
 
 def wins_of(rankings: np.ndarray) -> pd.DataFrame:

@@ -189,8 +189,8 @@ def test_values_below_the_optimum_have_no_place_on_the_log_scale() -> None:
         (lambda: ecdf_area([run([1], [1.0])], 0, [1]), "expected 0 < first < budget"),
         (lambda: ecdf_area([run([1], [1.0])], 50, [1], first=0), "expected 0 < first < budget"),
         (lambda: ecdf_area([run([1], [1.0])], 50, [1], first=50), "expected 0 < first < budget"),
-        (lambda: log_targets(0, 1), "log_targets: expected 0 < lower < upper"),
-        (lambda: log_targets(count=1), "log_targets: count must be a whole number of at least 2"),
+        (lambda: log_targets(0, 1), "targets: expected 0 < lower < upper"),
+        (lambda: log_targets(count=1), "targets: count must be a whole number of at least 2"),
         (lambda: list(hold_last_value([run([1], [1.0])], math.inf)), "until: expected a finite number"),
     ],
 )

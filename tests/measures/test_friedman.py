@@ -18,8 +18,8 @@ def table_of(values: np.ndarray, **options: object) -> RankingTable:
 
 def test_statistic_is_scipys_and_p_its_limit() -> None:
     rng = np.random.default_rng(1)
-    values = rng.integers(0, 6, size=(80, 4)) + [0.0, 0.3, 0.6, 0.9]  # with ties in none
-    values[::3] = np.round(values[::3])  # and with ties in some
+    values = rng.integers(0, 6, size=(80, 4)) + np.array([0.0, 0.3, 0.6, 0.9])
+    values[::3] = np.round(values[::3])  # with ties
     test, reference = friedman_test(table_of(values)), friedmanchisquare(*values.T)
     assert test.statistic == pytest.approx(reference.statistic)
     assert test.p == pytest.approx(reference.pvalue, abs=0.01)
@@ -55,7 +55,7 @@ def test_equally_good_algorithms_are_told_apart_as_seldom_as_the_level_says(coun
 
 def test_groups_are_the_largest_sets_within_the_critical_difference() -> None:
     rng = np.random.default_rng(2)
-    values = rng.normal(size=(40, 4)) + [0.0, 0.7, 1.4, 4.0]
+    values = rng.normal(size=(40, 4)) + np.array([0.0, 0.7, 1.4, 4.0])
     test = friedman_test(table_of(values))
     assert test.rejects
     far = test.mean_ranks[:, None] - test.mean_ranks
@@ -75,7 +75,7 @@ def test_without_a_significant_test_nothing_is_told_apart() -> None:
 
 
 def test_runs_on_an_instance_do_not_make_more_instances() -> None:
-    values = np.random.default_rng(4).normal(size=(4, 3)) + [0.0, 1.0, 2.0]
+    values = np.random.default_rng(4).normal(size=(4, 3)) + np.array([0.0, 1.0, 2.0])
     once = friedman_test(table_of(values))
     often = friedman_test(table_of(np.repeat(values, 30, axis=0), instances=np.repeat(["f", "g", "h", "i"], 30)))
     assert (often.instances, often.p, often.critical_difference) == (4, once.p, once.critical_difference)

@@ -27,13 +27,16 @@ from polarbear_plugins import (
 from polarbear_plugins.errors import InvalidInputError, MissingExtraError
 from polarbear_plugins.measures.bootstrap import Bootstrap, bootstrap_scores
 from polarbear_plugins.measures.ecdf_and_aocc import ecdf
+from polarbear_plugins.measures.friedman import friedman_test
 from polarbear_plugins.plots import (
     colours,
     plot_allocation,
     plot_attainment_difference,
     plot_bootstrap_ranks,
+    plot_critical_differences,
     plot_dominance,
     plot_ecdf,
+    plot_mean_curves,
     plot_model_check,
     plot_ratings,
     plot_timeline,
@@ -45,6 +48,7 @@ from polarbear_plugins.plots import (
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, synthetic_portfolio
 from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.racing.state import Elimination, Round
+from polarbear_plugins.rankings import mean_ranks
 from polarbear_plugins.trajectories.timepoints import uniform_timepoints
 
 NAMES = ["CSA", "sep-CMA-ES_with_restarts", "$x_1$ search", "_private", "MXNES", "LPXNES"]
@@ -84,7 +88,7 @@ def bootstrap() -> Bootstrap:
 
 
 def every_figure(result: RaceResult, bootstrap: Bootstrap) -> dict[str, Draw]:
-    runs = list(result.trajectories())
+    runs, table = list(result.trajectories()), result.state.table
     return {
         "ratings": lambda **options: plot_ratings(result.posterior, eliminated=NAMES[7:], **options),
         "dominance": lambda **options: plot_dominance(result, **options),
@@ -95,6 +99,8 @@ def every_figure(result: RaceResult, bootstrap: Bootstrap) -> dict[str, Draw]:
         "bootstrap": lambda **options: plot_bootstrap_ranks(bootstrap, **options),
         "check": lambda **options: plot_model_check(result.check, **options),  # type: ignore[arg-type]
         "ecdf": lambda **options: plot_ecdf(runs, **options),
+        "mean ranks": lambda **options: plot_mean_curves(mean_ranks(table), **options),
+        "critical differences": lambda **options: plot_critical_differences(friedman_test(table), **options),
         "attainment": lambda **options: plot_attainment_difference(runs, NAMES[0], NAMES[2], **options),
     }
 
@@ -144,7 +150,8 @@ def overlaps(ax: Any) -> list[tuple[str, str]]:
 
 
 FIGURES = ["ratings", "dominance", "values", "allocation", "wins", "timeline", "bootstrap", "ecdf", "attainment"]
-FIGURES += ["check"]
+FIGURES += ["check", "mean ranks", "critical differences"]
+NARROW = ["ratings", "dominance", "values", "allocation", "wins", "timeline", "check", "mean ranks"]
 
 
 @pytest.mark.parametrize("figure", FIGURES)
@@ -163,7 +170,9 @@ def test_ten_algorithms_at_200_timepoints_are_drawn_with_labels_apart(
         assert not legend.get_window_extent(render(ax).get_renderer()).overlaps(ax.get_window_extent())
 
 
-@pytest.mark.parametrize("figure", ["ratings", "dominance", "values", "allocation", "wins", "timeline", "check"])
+@pytest.mark.parametrize(
+    "figure", ["ratings", "dominance", "values", "allocation", "wins", "timeline", "check", "mean ranks"]
+)
 def test_narrow_figures_are_whole_with_labels_apart_and_the_legend_below(
     figure: str, result: RaceResult, bootstrap: Bootstrap
 ) -> None:
@@ -177,7 +186,7 @@ def test_narrow_figures_are_whole_with_labels_apart_and_the_legend_below(
     renderer = render(ax).get_renderer()
     for legend in ax.figure.legends:
         assert legend.get_window_extent(renderer).y1 < ax.get_window_extent().y0
-    assert len(ax.figure.legends) == (figure in ("ratings", "dominance", "timeline", "check"))
+    assert len(ax.figure.legends) == (figure in ("ratings", "dominance", "timeline", "check", "mean ranks"))
     assert ax.get_window_extent().height > 100
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from polarbear_plugins.adapters.yahpo.encoding import Inactive
 from polarbear_plugins.adapters.yahpo.files import Statistics, names_near
-from polarbear_plugins.adapters.yahpo.problems import Axis, YahpoObjectivesProblem, YahpoProblem, full_budget
+from polarbear_plugins.adapters.yahpo.problems import Axis, YahpoObjectivesProblem, YahpoProblem, budget_of
 from polarbear_plugins.adapters.yahpo.scenarios import SCENARIOS, Description
 from polarbear_plugins.adapters.yahpo.suites import build_problem, draw, identity_of
 from polarbear_plugins.arrays import Float32Array
@@ -67,7 +67,7 @@ class BenchmarkSetSuite:
                 )
         self._axis, self._inactive = axis, inactive
         #: How far a race on this suite goes unless the user says otherwise.
-        self.budget = {"percent": 100.0, "evaluations": float(full_budget(len(predictor.space.parameters)))}.get(axis)
+        self.budget = {"percent": 100.0, "evaluations": float(budget_of(predictor))}.get(axis)
 
     def identities(self, seed: int, /) -> Iterator[Identity]:
         """Draw each instance once."""

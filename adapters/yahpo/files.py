@@ -21,6 +21,8 @@ VARIABLE = "YAHPO_DATA"
 #: Least and greatest value of each target, by scenario, instance and target.
 Statistics = Mapping[tuple[str, str, str], tuple[float, float]]
 
+_MOST_NEAR = 4  # names in a suggestion
+_MOST_DIGITS = 18  # of a name that is compared as a number
 _STATISTICS = Path("global_statistics") / "instance_target_statistics.csv"
 _HELP = (
     "Download https://github.com/slds-lmu/yahpo_data (release v1.0.2, for instance by git clone) and say where it is: "
@@ -47,16 +49,31 @@ def data_folder(data: object = None) -> Path:
 def names_near(name: str, known: list[str]) -> str:
     """Sentence with the known names that are similar to a wrong one, or some of them.
 
+    Numbers, as the identifiers of datasets are, are similar if they are close.
+
     >>> names_near("lcbnech", ["lcbench", "nb301"])
     'Did you mean lcbench?'
     >>> names_near("x", ["lcbench", "nb301"])
     'There are lcbench, nb301.'
+    >>> names_near("13", ["3", "12", "14", "4135", "15", "16"])
+    'Did you mean 12 or 14 or 15 or 16?'
     """
-    near = get_close_matches(name, known, n=4, cutoff=0.6)
+    near = _numbers_near(name, known) or get_close_matches(name, known, n=_MOST_NEAR, cutoff=0.6)
     if near:
         return f"Did you mean {' or '.join(near)}?"
     shown = ", ".join(known[:14])
     return f"There are {shown}{f' and {len(known) - 14} more' if len(known) > 14 else ''}."
+
+
+def _numbers_near(name: str, known: list[str]) -> list[str]:
+    """The known numbers that are closest to a number; none if it is not one."""
+    if not _is_number(name):
+        return []
+    return sorted(filter(_is_number, known), key=lambda other: (abs(int(other) - int(name)), int(other)))[:_MOST_NEAR]
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdigit() and len(name) <= _MOST_DIGITS
 
 
 def description_of(folder: Path, scenario: str) -> Description:

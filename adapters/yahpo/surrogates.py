@@ -87,7 +87,7 @@ class Surrogate:
     def predict(
         self,
         configurations: Sequence[Configuration],
-        instance: str,
+        instance: str | int,
         fidelities: Mapping[str, Value],
         inactive: Inactive = "refuse",
     ) -> Float32Array:
@@ -97,6 +97,8 @@ class Surrogate:
         ----------
         configurations
             Values of the active parameters.
+        instance
+            Its name; a whole number means the instance that is called so.
         fidelities
             A value for each fidelity.
         inactive
@@ -111,11 +113,12 @@ class Surrogate:
     def encode(
         self,
         configurations: Sequence[Configuration],
-        instance: str,
+        instance: str | int,
         fidelities: Mapping[str, Value],
         inactive: Inactive = "refuse",
     ) -> tuple[NDArray[np.int32], Float32Array]:
         """The two arrays that :meth:`predict` passes to the session: codes of categories, and numbers."""
+        instance = str(instance)
         # The types are in the key, since True and 1 are equal.
         key = instance, *fidelities.items(), *map(type, fidelities.values())
         try:

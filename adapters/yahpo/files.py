@@ -18,23 +18,30 @@ from polarbear_plugins.problems.spaces import Categorical, Condition, Configurat
 
 #: The environment variable that names the folder.
 VARIABLE = "YAHPO_DATA"
+#: The scenario that the package contains: a formula on 24 instances, for first steps and tests.
+DEMO = "demo"
 #: Least and greatest value of each target, by scenario, instance and target.
 Statistics = Mapping[tuple[str, str, str], tuple[float, float]]
 
+_DEMO_FOLDER = Path(__file__).parent / "demo_data"
 _MOST_NEAR = 4  # names in a suggestion
 _MOST_DIGITS = 18  # of a name that is compared as a number
 _STATISTICS = Path("global_statistics") / "instance_target_statistics.csv"
 _HELP = (
     "Download https://github.com/slds-lmu/yahpo_data (release v1.0.2, for instance by git clone) and say where it is: "
-    f"data=FOLDER, --data FOLDER, or the variable {VARIABLE}."
+    f"data=FOLDER, --data FOLDER, or the variable {VARIABLE}. For a first try without it there is yahpo:{DEMO}."
 )
 
 
-def data_folder(data: object = None) -> Path:
-    """Folder with the data: the given one, or that of the variable ``YAHPO_DATA``.
+def data_folder(data: object = None, scenario: str | None = None) -> Path:
+    """Folder with the data of a scenario: the given one, or that of the variable ``YAHPO_DATA``.
+
+    The scenario ``demo`` is in the package, unless a folder is given.
 
     :raises SourceError: none is given, or it does not exist; says what to download.
     """
+    if data is None and scenario == DEMO:
+        return _DEMO_FOLDER
     given = data if data is not None else os.environ.get(VARIABLE)
     if given is None or not str(given).strip():
         raise SourceError(f"The folder with the surrogates of YAHPO Gym is not given. {_HELP}")

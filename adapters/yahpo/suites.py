@@ -99,7 +99,7 @@ def suite_of_scenario(
 ) -> YahpoSuite:
     """Suite ``yahpo:SCENARIO[:INSTANCE...]``."""
     _, scenario, *instances = name.split(":")
-    folder = data_folder(data)
+    folder = data_folder(data, scenario)
     surrogate = load_surrogate(scenario, folder)
     for instance in instances:
         surrogate.check_instance(instance)

@@ -268,7 +268,7 @@ def load_surrogate(scenario: str, data: str | Path | None = None) -> Surrogate:
     Parameters
     ----------
     scenario
-        One of the 14, or one of the user's own that the file ``yahpo_scenario_meta.json`` of the folder describes.
+        One of the 14, ``demo``, or one of the user's own, described in ``yahpo_scenario_meta.json`` of the folder.
     data
         A copy of yahpo_data; by default the folder in the variable ``YAHPO_DATA``.
 
@@ -279,7 +279,7 @@ def load_surrogate(scenario: str, data: str | Path | None = None) -> Surrogate:
     SourceError
         A file is missing or damaged; names it and says what to do.
     """
-    folder = data_folder(data)
+    folder = data_folder(data, scenario)
     files = [folder / scenario / name for name in ("config_space.json", "encoding.json", "model.onnx")]
     # A changed file is another surrogate.  A forked process must not share the session of its parent.
     stamps = tuple((file.stat().st_mtime_ns, file.stat().st_size) if file.is_file() else None for file in files)

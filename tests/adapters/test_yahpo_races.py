@@ -381,7 +381,6 @@ def test_a_configuration_for_a_benchmark_set_is_checked_and_cleaned(tiny_yahpo: 
 
 @pytest.mark.slow
 def test_the_example_ends_in_a_pareto_set(root: Path) -> None:
-    pytest.importorskip("onnx")
     done = subprocess.run(
         [sys.executable, "-W", "error", root / "examples" / "yahpo_study.py", "--quick"],
         capture_output=True,

@@ -16,6 +16,7 @@ from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource
 from polarbear_plugins.experiments.archives import MatchedArchive, match_archive
+from polarbear_plugins.experiments.left_out import leave_out_unfit
 from polarbear_plugins.experiments.open_race import Race
 from polarbear_plugins.experiments.watching import Watcher
 from polarbear_plugins.plugins.manager import Plugins
@@ -55,7 +56,8 @@ def race(
     ----------
     portfolio
         A registered name, functions ``run(problem, horizon, seed) -> Trajectory`` by name, or a list of algorithms,
-        names and functions: ``["modcma-ssa", {"mine": run}]``.
+        names and functions: ``["modcma-ssa", {"mine": run}]``.  Algorithms that say that they cannot run on such
+        problems are left out, with a warning.
     suite
         A registered name, a list of problems (drawn without replacement), or a function ``rng -> problem``.
     timepoints
@@ -108,7 +110,9 @@ def race(
     seed = secrets.randbits(31) if settings.seed is None else settings.seed
     settings = replace(settings, seed=seed)
     check_inference(settings)
-    sources = PortfolioSource.of(portfolio, portfolio_options, plugins), SuiteSource.of(suite, suite_options, plugins)
+    drawn_from = SuiteSource.of(suite, suite_options, plugins)
+    given = PortfolioSource.of(portfolio, portfolio_options, plugins)
+    sources = leave_out_unfit(given, drawn_from.suite, seed, least=2 if against is None else 1), drawn_from
     rivals: StoredRivals | None = None
     if against is not None:
         matched = (

@@ -168,7 +168,12 @@ class Suite(Protocol):
 
 @runtime_checkable
 class Algorithm(Protocol):
-    """An anytime algorithm that runs itself on a problem."""
+    """An anytime algorithm that runs itself on a problem.
+
+    It may have a method ``refuses(problem)`` that returns why it cannot run on such a problem ("it takes one
+    objective"), or ``None``.  A race asks it about the first problem of its suite, and leaves out an algorithm that
+    has a reason.
+    """
 
     @property
     def name(self) -> str:
@@ -184,6 +189,25 @@ class Algorithm(Protocol):
         :raises InvalidInputError: this algorithm cannot run on such a problem; says which it accepts.
         """
         ...
+
+
+def reason_against(algorithm: Algorithm, problem: Problem) -> str | None:
+    """Why an algorithm cannot run on a problem; ``None`` if it can, or does not say.
+
+    >>> class OneObjective:
+    ...     name = "cma-es"
+    ...     def refuses(self, problem):
+    ...         return "it takes one objective"
+    >>> reason_against(OneObjective(), problem=None)
+    'it takes one objective'
+    """
+    refuses = getattr(algorithm, "refuses", None)
+    return None if refuses is None else refuses(problem)
+
+
+def refusal(algorithm: Algorithm, problem: Problem, why: str) -> InvalidInputError:
+    """The error of an algorithm that is run on a problem that it refuses."""
+    return InvalidInputError(f"{algorithm.name!r} cannot run on {problem.identity.name!r}: {why}.")
 
 
 @runtime_checkable

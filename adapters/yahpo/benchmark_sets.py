@@ -41,7 +41,7 @@ class BenchmarkSetSuite:
         Has ``config``, ``config_space``, ``instances`` and ``objective_function``, as in yahpo_gym 1.0.
     target
         One target, or several.
-    axis, inactive
+    axis, inactive, replications
         As for :class:`YahpoSuite`.
 
     Examples
@@ -55,7 +55,9 @@ class BenchmarkSetSuite:
         target: str | Sequence[str] | None = None,
         axis: Axis = "evaluations",
         inactive: Inactive = "refuse",
+        replications: int = 1,
     ) -> None:
+        self.replications = replications
         predictor = self._predictor = _BenchmarkSet(benchmark_set)
         self.name = f"yahpo_gym:{predictor.scenario}"
         targets = (predictor.description.target,) if target is None else target

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource
@@ -112,6 +113,7 @@ def race(
     check_inference(settings)
     drawn_from = SuiteSource.of(suite, suite_options, plugins)
     given = PortfolioSource.of(portfolio, portfolio_options, plugins)
+    settings = replace(settings, replications=_replications(settings, drawn_from.suite, against))
     sources = leave_out_unfit(given, drawn_from.suite, seed, least=2 if against is None else 1), drawn_from
     rivals: StoredRivals | None = None
     if against is not None:
@@ -134,6 +136,18 @@ def race(
         if journal is not None:
             open_race.keep_journal(journal)
         return open_race.run()
+
+
+def _replications(settings: RaceSettings, suite: Suite, against: object) -> int:
+    """How often each algorithm runs on an instance: what the settings say, or the suite."""
+    of_suite = as_whole_number(getattr(suite, "replications", 1), f"{suite.name}: replications", at_least=1)
+    replications = settings.replications if settings.replications > 1 else of_suite
+    if replications > 1 and against is not None:
+        raise InvalidInputError(
+            f"{replications} replications: against an archive a newcomer runs once on each instance, and meets there "
+            "every stored run. Leave replications out."
+        )
+    return replications
 
 
 def resume(

@@ -73,7 +73,8 @@ class Identity:
         return given if isinstance(given, int) and not isinstance(given, bool) and given >= 1 else None
 
     def label(self, run: Trajectory) -> Trajectory:
-        """A run on this problem, with the group and the dimension that are known of it."""
+        """A run on this problem, with its name, and the group and the dimension that are known of it."""
+        run = run if run.instance == self.name else run.changed(instance=self.name)
         return run.in_group(self.group, self.fixed_group).described(dimension=self.dimension, end=run.end)
 
     def to_json(self) -> str:
@@ -144,7 +145,8 @@ class SpaceProblem(Problem, Protocol):
 class Suite(Protocol):
     """A source of problem instances.
 
-    It may have a number ``budget``: the default budget of ``polarbear race`` on it.  It may have a method
+    It may have a number ``budget``: the default budget of ``polarbear race`` on it; and a whole number
+    ``replications``: how often a race runs each algorithm on an instance by default.  It may have a method
     ``identity_named(name)`` that returns the identity of the instance to which an archive gives that name, or ``None``;
     without it, an archive to race against must call instances as the suite does.
     """

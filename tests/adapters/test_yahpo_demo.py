@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from polarbear_plugins import RaceSettings, race
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.plugins.manager import Plugins
+from polarbear_plugins.plugins.random_search import RandomSearch
 from polarbear_plugins.problems.protocols import ObjectivesProblem
 from polarbear_plugins.problems.spaces import Categorical, Float, Integer
 from polarbear_plugins.testing import check_suite
@@ -96,3 +98,20 @@ def test_the_files_are_those_that_the_tool_makes(root: Path, tmp_path: Path) -> 
     ours, theirs = yahpo.load_surrogate("demo"), yahpo.load_surrogate("demo", made)
     drawn = [ours.space.sample(np.random.default_rng(seed)) for seed in range(50)]
     np.testing.assert_allclose(*(each.predict(drawn, "d07", {"epoch": 9}) for each in (ours, theirs)), rtol=1e-5)
+
+
+def test_replications_are_an_option_of_the_suite_and_count_as_one_instance() -> None:
+    assert suite().replications == 1
+    assert suite(replications="30").replications == 30
+    with pytest.raises(InvalidInputError, match="replications"):
+        suite(replications="0")
+    result = race(
+        [RandomSearch("one"), RandomSearch("other")],
+        "yahpo:demo:d01:d02",
+        [2, 4],
+        RaceSettings(seed=1, draws=200),
+        workers=0,
+        suite_options={"replications": 4},
+    )
+    assert len(result.state.table) == 8
+    assert result.rounds[-1].instances == 2

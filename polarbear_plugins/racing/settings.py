@@ -139,6 +139,8 @@ class RaceSettings:
         """
         data = {name: getattr(self, name) for name in (field.name for field in fields(self))}
         data |= {name: dict(data[name]) for name in ("prior_options", "engine_options")}
+        if self.replications == 1:  # so that earlier versions, which have none, read the file
+            del data["replications"]
         for name in ("prior", "engine"):
             if not isinstance(data[name], str):
                 raise InvalidInputError(

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from polarbear_plugins import RaceSettings, race
+from polarbear_plugins import RaceResult, RaceSettings, race
 from polarbear_plugins.cli import main
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.problems.spaces import Categorical, Condition, ConfigurationSpace, Float
 from polarbear_plugins.rankings.summaries import mean_ranks, mean_regret
+from polarbear_plugins.report.commands import how_to_repeat
 from polarbear_plugins.testing import check_portfolio
 
 pytest.importorskip("onnxruntime")
@@ -439,3 +440,17 @@ def test_cma_es_refuses_a_space_without_numbers_that_are_always_active() -> None
     assert portfolio.SamplerAlgorithm("tpe").refuses(Categories()) is None
     with pytest.raises(InvalidInputError, match="'cma-es' cannot run on 'categories'"):
         portfolio.SamplerAlgorithm("cma-es").run(Categories(), 5, 1)
+
+
+def test_the_command_that_repeats_a_race_has_its_replications(tmp_path: Path) -> None:
+    command = ("race", "optuna-samplers", "yahpo:demo:d01:d02:d03", "-P", "samplers=random,qmc", "--workers", 0)
+    command += ("--timepoints", "2,4", "--seed", 1, "--draws", 200, "--output")
+    both = (("--replications", 3), ("-S", "replications=3"))
+    for number, options in enumerate(both):
+        done = run(*command, tmp_path / f"{number}.npz", *options)
+        assert done.exit_code == 0, done.output
+        assert "Each algorithm ran 3 times on each instance" in " ".join(done.output.split())
+    one, other = (RaceResult.load(tmp_path / f"{number}.npz") for number in range(2))
+    assert one.state.table == other.state.table
+    assert len(one.state.table) == 9
+    assert "--replications 3" in how_to_repeat(one)[1]

@@ -26,10 +26,11 @@ from polarbear_plugins.names import as_name
 from polarbear_plugins.options import Reader, flag, one_of, read_options
 from polarbear_plugins.plugins.hookspecs import hookimpl
 from polarbear_plugins.plugins.random_search import RandomSearch
-from polarbear_plugins.problems.protocols import Algorithm, BoxProblem, Problem
+from polarbear_plugins.problems.protocols import Algorithm, BoxProblem, Problem, refusal
 from polarbear_plugins.trajectories.recording import HorizonReached, Recorder, as_axis
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
+_NO_BOX = "it needs a box (lower, upper, evaluate)"
 _APPENDIX_B: Mapping[str, Any] = {
     "sigma0": 2.0,
     "active": True,
@@ -115,13 +116,15 @@ class ModularCMAES:
                     stacklevel=3,
                 )
 
+    def refuses(self, problem: Problem, /) -> str | None:
+        """Why it cannot run on a problem; ``None`` if it can."""
+        return None if isinstance(problem, BoxProblem) else _NO_BOX
+
     def run(self, problem: Problem, horizon: float, seed: int, /) -> Trajectory:
         """Run until the horizon; all random numbers derive from the seed, whatever ran before in this process."""
         library = _require_modcma()
         if not isinstance(problem, BoxProblem):
-            raise InvalidInputError(
-                f"{self.name!r} needs a box (lower, upper, evaluate); the problem {problem.identity.name!r} is not one."
-            )
+            raise refusal(self, problem, _NO_BOX)
         lower, upper = _check_bounds(problem, self.name)
         evaluate = self._on_standard_box(problem.evaluate, lower, upper)
         rng = np.random.default_rng(as_whole_number(seed, "seed", at_least=0))

@@ -10,7 +10,7 @@ import numpy as np
 
 from polarbear_plugins.adapters.yahpo.encoding import Inactive
 from polarbear_plugins.adapters.yahpo.files import Statistics, names_near
-from polarbear_plugins.adapters.yahpo.problems import Axis, YahpoObjectivesProblem, YahpoProblem, full_budget
+from polarbear_plugins.adapters.yahpo.problems import Axis, YahpoObjectivesProblem, YahpoProblem, budget_of
 from polarbear_plugins.adapters.yahpo.scenarios import SCENARIOS, Description
 from polarbear_plugins.adapters.yahpo.suites import build_problem, draw, identity_of
 from polarbear_plugins.arrays import Float32Array
@@ -41,7 +41,7 @@ class BenchmarkSetSuite:
         Has ``config``, ``config_space``, ``instances`` and ``objective_function``, as in yahpo_gym 1.0.
     target
         One target, or several.
-    axis, inactive
+    axis, inactive, replications
         As for :class:`YahpoSuite`.
 
     Examples
@@ -55,7 +55,9 @@ class BenchmarkSetSuite:
         target: str | Sequence[str] | None = None,
         axis: Axis = "evaluations",
         inactive: Inactive = "refuse",
+        replications: int = 1,
     ) -> None:
+        self.replications = replications
         predictor = self._predictor = _BenchmarkSet(benchmark_set)
         self.name = f"yahpo_gym:{predictor.scenario}"
         targets = (predictor.description.target,) if target is None else target
@@ -67,7 +69,7 @@ class BenchmarkSetSuite:
                 )
         self._axis, self._inactive = axis, inactive
         #: How far a race on this suite goes unless the user says otherwise.
-        self.budget = {"percent": 100.0, "evaluations": float(full_budget(len(predictor.space.parameters)))}.get(axis)
+        self.budget = {"percent": 100.0, "evaluations": float(budget_of(predictor))}.get(axis)
 
     def identities(self, seed: int, /) -> Iterator[Identity]:
         """Draw each instance once."""

@@ -18,21 +18,30 @@ from polarbear_plugins.problems.spaces import Categorical, Condition, Configurat
 
 #: The environment variable that names the folder.
 VARIABLE = "YAHPO_DATA"
+#: The scenario that the package contains: a formula on 24 instances, for first steps and tests.
+DEMO = "demo"
 #: Least and greatest value of each target, by scenario, instance and target.
 Statistics = Mapping[tuple[str, str, str], tuple[float, float]]
 
+_DEMO_FOLDER = Path(__file__).parent / "demo_data"
+_MOST_NEAR = 4  # names in a suggestion
+_MOST_DIGITS = 18  # of a name that is compared as a number
 _STATISTICS = Path("global_statistics") / "instance_target_statistics.csv"
 _HELP = (
     "Download https://github.com/slds-lmu/yahpo_data (release v1.0.2, for instance by git clone) and say where it is: "
-    f"data=FOLDER, --data FOLDER, or the variable {VARIABLE}."
+    f"data=FOLDER, --data FOLDER, or the variable {VARIABLE}. For a first try without it there is yahpo:{DEMO}."
 )
 
 
-def data_folder(data: object = None) -> Path:
-    """Folder with the data: the given one, or that of the variable ``YAHPO_DATA``.
+def data_folder(data: object = None, scenario: str | None = None) -> Path:
+    """Folder with the data of a scenario: the given one, or that of the variable ``YAHPO_DATA``.
+
+    The scenario ``demo`` is in the package, unless a folder is given.
 
     :raises SourceError: none is given, or it does not exist; says what to download.
     """
+    if data is None and scenario == DEMO:
+        return _DEMO_FOLDER
     given = data if data is not None else os.environ.get(VARIABLE)
     if given is None or not str(given).strip():
         raise SourceError(f"The folder with the surrogates of YAHPO Gym is not given. {_HELP}")
@@ -47,16 +56,31 @@ def data_folder(data: object = None) -> Path:
 def names_near(name: str, known: list[str]) -> str:
     """Sentence with the known names that are similar to a wrong one, or some of them.
 
+    Numbers, as the identifiers of datasets are, are similar if they are close.
+
     >>> names_near("lcbnech", ["lcbench", "nb301"])
     'Did you mean lcbench?'
     >>> names_near("x", ["lcbench", "nb301"])
     'There are lcbench, nb301.'
+    >>> names_near("13", ["3", "12", "14", "4135", "15", "16"])
+    'Did you mean 12 or 14 or 15 or 16?'
     """
-    near = get_close_matches(name, known, n=4, cutoff=0.6)
+    near = _numbers_near(name, known) or get_close_matches(name, known, n=_MOST_NEAR, cutoff=0.6)
     if near:
         return f"Did you mean {' or '.join(near)}?"
     shown = ", ".join(known[:14])
     return f"There are {shown}{f' and {len(known) - 14} more' if len(known) > 14 else ''}."
+
+
+def _numbers_near(name: str, known: list[str]) -> list[str]:
+    """The known numbers that are closest to a number; none if it is not one."""
+    if not _is_number(name):
+        return []
+    return sorted(filter(_is_number, known), key=lambda other: (abs(int(other) - int(name)), int(other)))[:_MOST_NEAR]
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdigit() and len(name) <= _MOST_DIGITS
 
 
 def description_of(folder: Path, scenario: str) -> Description:

@@ -19,7 +19,7 @@ from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning, SourceError, short
 from polarbear_plugins.extras import require
 from polarbear_plugins.names import distinct_names
-from polarbear_plugins.options import Reader, one_of
+from polarbear_plugins.options import Reader, one_of, whole_number
 from polarbear_plugins.problems.protocols import Identity
 
 
@@ -40,6 +40,8 @@ class YahpoSuite:
         Whether a parameter that is set but not active is refused, or dropped.
     absent
         Entries of a list whose surrogate is not in the folder.
+    replications
+        How often a race runs each algorithm on an instance; these runs together count as one instance.
 
     Attributes
     ----------
@@ -55,9 +57,10 @@ class YahpoSuite:
         axis: Axis = "evaluations",
         inactive: Inactive = "refuse",
         absent: Sequence[Entry] = (),
+        replications: int = 1,
     ) -> None:
         self.name, self.folder, self.axis, self.inactive = name, folder, axis, inactive
-        self.entries, self.absent = tuple(entries), tuple(absent)
+        self.entries, self.absent, self.replications = tuple(entries), tuple(absent), replications
         self.budget: float | None = 100.0 if axis == "percent" else None
         if axis == "evaluations":
             scenarios = {scenario for scenario, _, _ in self.entries}
@@ -96,10 +99,11 @@ def suite_of_scenario(
     target: Sequence[str] | None = None,
     time: Axis = "evaluations",
     inactive: Inactive = "refuse",
+    replications: int = 1,
 ) -> YahpoSuite:
     """Suite ``yahpo:SCENARIO[:INSTANCE...]``."""
     _, scenario, *instances = name.split(":")
-    folder = data_folder(data)
+    folder = data_folder(data, scenario)
     surrogate = load_surrogate(scenario, folder)
     for instance in instances:
         surrogate.check_instance(instance)
@@ -110,11 +114,17 @@ def suite_of_scenario(
                 f"The scenario {scenario!r} has no target {wanted!r}. {names_near(wanted, list(surrogate.targets))}"
             )
     chosen = dict.fromkeys(instances or surrogate.instances)
-    return YahpoSuite(name, folder, [(scenario, each, targets) for each in chosen], time, inactive)
+    entries = [(scenario, each, targets) for each in chosen]
+    return YahpoSuite(name, folder, entries, time, inactive, replications=replications)
 
 
 def suite_of_list(
-    name: str, *, data: str | Path | None = None, time: Axis = "percent", inactive: Inactive = "refuse"
+    name: str,
+    *,
+    data: str | Path | None = None,
+    time: Axis = "percent",
+    inactive: Inactive = "refuse",
+    replications: int = 1,
 ) -> YahpoSuite:
     """Suite ``yahpo-so`` or ``yahpo-mo``: the entries whose surrogates are in the folder; warns about the others.
 
@@ -137,7 +147,7 @@ def suite_of_list(
             PolarBearWarning,
             stacklevel=2,
         )
-    return YahpoSuite(name, folder, entries, time, inactive, absent)
+    return YahpoSuite(name, folder, entries, time, inactive, absent, replications)
 
 
 def identity_of(scenario: str, instance: str, targets: Sequence[str]) -> Identity:
@@ -192,4 +202,5 @@ OPTIONS: Mapping[str, Reader] = {
     "target": _read_targets,
     "time": one_of(AXES),
     "inactive": one_of(get_args(Inactive)),
+    "replications": whole_number(1, 10_000),
 }

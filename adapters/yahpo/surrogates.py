@@ -87,7 +87,7 @@ class Surrogate:
     def predict(
         self,
         configurations: Sequence[Configuration],
-        instance: str,
+        instance: str | int,
         fidelities: Mapping[str, Value],
         inactive: Inactive = "refuse",
     ) -> Float32Array:
@@ -97,6 +97,8 @@ class Surrogate:
         ----------
         configurations
             Values of the active parameters.
+        instance
+            Its name; a whole number means the instance that is called so.
         fidelities
             A value for each fidelity.
         inactive
@@ -111,11 +113,12 @@ class Surrogate:
     def encode(
         self,
         configurations: Sequence[Configuration],
-        instance: str,
+        instance: str | int,
         fidelities: Mapping[str, Value],
         inactive: Inactive = "refuse",
     ) -> tuple[NDArray[np.int32], Float32Array]:
         """The two arrays that :meth:`predict` passes to the session: codes of categories, and numbers."""
+        instance = str(instance)
         # The types are in the key, since True and 1 are equal.
         key = instance, *fidelities.items(), *map(type, fidelities.values())
         try:
@@ -265,7 +268,7 @@ def load_surrogate(scenario: str, data: str | Path | None = None) -> Surrogate:
     Parameters
     ----------
     scenario
-        One of the 14, or one of the user's own that the file ``yahpo_scenario_meta.json`` of the folder describes.
+        One of the 14, ``demo``, or one of the user's own, described in ``yahpo_scenario_meta.json`` of the folder.
     data
         A copy of yahpo_data; by default the folder in the variable ``YAHPO_DATA``.
 
@@ -276,7 +279,7 @@ def load_surrogate(scenario: str, data: str | Path | None = None) -> Surrogate:
     SourceError
         A file is missing or damaged; names it and says what to do.
     """
-    folder = data_folder(data)
+    folder = data_folder(data, scenario)
     files = [folder / scenario / name for name in ("config_space.json", "encoding.json", "model.onnx")]
     # A changed file is another surrogate.  A forked process must not share the session of its parent.
     stamps = tuple((file.stat().st_mtime_ns, file.stat().st_size) if file.is_file() else None for file in files)

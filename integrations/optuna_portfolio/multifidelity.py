@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
 from polarbear_plugins.integrations.optuna_portfolio.suggesting import make_suggest, silence_optuna
-from polarbear_plugins.problems.protocols import ChargedProblem, Problem
+from polarbear_plugins.problems.protocols import ChargedProblem, Problem, refusal
 from polarbear_plugins.trajectories.recording import Charges
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import optuna
 
 _WHO = "The portfolio 'optuna-multifidelity'"
+_NO_FIDELITIES = "it needs a problem with fidelities (least_fidelity, measure) and one objective"
 
 
 def _make_median(optuna: Any, seed: int, eta: int, most: int) -> tuple[Any, Any]:  # noqa: ARG001 - one signature for all
@@ -87,15 +88,16 @@ class MultifidelityAlgorithm:
     eta: int = 3
     resume: bool = False
 
+    def refuses(self, problem: Problem, /) -> str | None:
+        """Why it cannot run on a problem; ``None`` if it can."""
+        return None if isinstance(problem, ChargedProblem) else _NO_FIDELITIES
+
     def run(self, problem: Problem, horizon: float, seed: int, /) -> Trajectory:
         """Run trials until the next evaluation would end after the horizon."""
         library = require("optuna", extra="optuna", who=_WHO)
         if not isinstance(problem, ChargedProblem):
-            raise InvalidInputError(
-                f"{self.name!r} needs a problem with fidelities (least_fidelity, measure); "
-                f"{problem.identity.name!r} has none."
-            )
-        suggest = make_suggest(problem, self.name)
+            raise refusal(self, problem, _NO_FIDELITIES)
+        suggest = make_suggest(problem)
         schedule = levels(problem.least_fidelity, self.eta)
         charges = Charges(horizon)
         with silence_optuna(library):

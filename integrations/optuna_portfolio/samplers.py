@@ -12,8 +12,15 @@ from typing import Any
 
 from polarbear_plugins.errors import InvalidInputError, MissingExtraError, PolarBearWarning
 from polarbear_plugins.extras import require
-from polarbear_plugins.integrations.optuna_portfolio.suggesting import make_suggest, silence_optuna
-from polarbear_plugins.problems.protocols import ChargedProblem, ObjectivesProblem, Problem
+from polarbear_plugins.integrations.optuna_portfolio.suggesting import NO_POINTS, POINTS, make_suggest, silence_optuna
+from polarbear_plugins.problems.protocols import (
+    BoxProblem,
+    ChargedProblem,
+    ObjectivesProblem,
+    Problem,
+    refusal,
+)
+from polarbear_plugins.problems.spaces import Categorical, ConfigurationSpace
 from polarbear_plugins.trajectories.recording import Charges, undominated_volume
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
@@ -40,7 +47,6 @@ _SAMPLERS: dict[str, Callable[[Any, int], Any]] = {
     "nsga-ii": lambda samplers, seed: samplers.NSGAIISampler(seed=seed),
 }
 _NEEDS = {"cma-es": "cmaes", "gp": "torch"}
-_ONE_OBJECTIVE = ("cma-es",)
 
 NAMES = tuple(_SAMPLERS)
 
@@ -51,16 +57,28 @@ class SamplerAlgorithm:
 
     name: str
 
+    def refuses(self, problem: Problem, /) -> str | None:
+        """Why the sampler cannot run on a problem; ``None`` if it can."""
+        if not isinstance(problem, POINTS):
+            return NO_POINTS
+        if self.name == "cma-es":
+            if isinstance(problem, ObjectivesProblem):
+                return "it takes one objective, and the problem has several"
+            if not isinstance(problem, BoxProblem) and not _numbers_always_active(problem.space):
+                return "it adapts numbers that are always active, and the space has none: it would draw at random"
+        return None
+
     def run(self, problem: Problem, horizon: float, seed: int, /) -> Trajectory:
         """Run trials until the horizon; an evaluation that is ``nan`` is a failed trial.
 
         With several objectives the study has several directions, and the trajectory is the volume not dominated yet.
         """
         optuna = require("optuna", extra="optuna", who=_WHO)
-        suggest = make_suggest(problem, self.name)
+        why = self.refuses(problem)
+        if why is not None:
+            raise refusal(self, problem, why)
+        suggest = make_suggest(problem)
         several = isinstance(problem, ObjectivesProblem)
-        if several and self.name in _ONE_OBJECTIVE:
-            raise InvalidInputError(f"{self.name!r} takes one objective, and {problem.identity.name!r} has several.")
         charges = Charges(horizon)
         found: list[tuple[float, ...]] = []
         measure, least = _make_measure(problem)
@@ -107,6 +125,15 @@ def optuna_samplers(names: Sequence[str] | None = None) -> tuple[SamplerAlgorith
                 name=_NEEDS[name],
             )
     return tuple(SamplerAlgorithm(name) for name in names)
+
+
+def _numbers_always_active(space: ConfigurationSpace) -> list[str]:
+    conditional = {condition.child for condition in space.conditions}
+    return [
+        name
+        for name, parameter in space.parameters.items()
+        if not isinstance(parameter, Categorical) and name not in conditional
+    ]
 
 
 def _make_measure(problem: Any) -> tuple[Callable[[Any], tuple[tuple[float, ...], float]], float]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.problems.protocols import BoxProblem, ChargedProblem, ObjectivesProblem, Problem, SpaceProblem
 from polarbear_plugins.problems.spaces import Categorical, Configuration, ConfigurationSpace, Integer, Parameter, Value
 
@@ -16,18 +15,20 @@ if TYPE_CHECKING:
     import optuna
 
 
-def make_suggest(problem: Problem, who: str) -> Callable[[optuna.Trial], Any]:
-    """Function from a trial to a point of the problem."""
+#: Problems whose points a trial can suggest, and what to say about others.
+POINTS = (BoxProblem, SpaceProblem, ChargedProblem, ObjectivesProblem)
+NO_POINTS = (
+    "it runs on boxes (lower, upper, evaluate) and configuration spaces (space, evaluate), and the problem is neither"
+)
+
+
+def make_suggest(problem: Problem) -> Callable[[optuna.Trial], Any]:
+    """Function from a trial to a point of the problem, which is one of ``POINTS``."""
     if isinstance(problem, BoxProblem):
         bounds = [(float(low), float(high)) for low, high in zip(problem.lower, problem.upper, strict=True)]
         return lambda trial: [trial.suggest_float(f"x{k}", low, high) for k, (low, high) in enumerate(bounds)]
-    if isinstance(problem, SpaceProblem | ChargedProblem | ObjectivesProblem):
-        space = problem.space
-        return lambda trial: _suggest_configuration(trial, space)
-    raise InvalidInputError(
-        f"{who!r} runs on boxes (lower, upper, evaluate) and configuration spaces (space, evaluate); "
-        f"the problem {problem.identity.name!r} is neither."
-    )
+    space: ConfigurationSpace = problem.space  # type: ignore[attr-defined]
+    return lambda trial: _suggest_configuration(trial, space)
 
 
 def _suggest_configuration(trial: optuna.Trial, space: ConfigurationSpace) -> Configuration:

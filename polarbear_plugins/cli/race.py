@@ -142,6 +142,12 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
 @settings_options
 @click.option("--batch-size", type=int, default=8, show_default=True, help="Instances in the first round.")
 @click.option("--batch-min", type=int, default=8, show_default=True, help="Fewest instances in later rounds.")
+@click.option(
+    "--replications",
+    type=int,
+    default=1,
+    help="Runs of each algorithm on an instance; together they count as one instance.  [default: the suite's, or 1]",
+)
 @click.option("--batch-max", type=int, default=128, show_default=True, help="Most instances in a round.")
 @click.option(
     "--journal", type=click.Path(dir_okay=False, path_type=Path), help="Keep every finished run in this file."

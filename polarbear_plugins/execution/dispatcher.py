@@ -14,7 +14,7 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     wait,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from threadpoolctl import threadpool_limits
@@ -45,6 +45,11 @@ class Outcome:
     trajectory: Trajectory
     seconds: float
     failure: str | None = None
+
+    def named(self, name: str) -> Outcome:
+        """The same outcome, its run on an instance of another name: one of several runs on it."""
+        run = self.trajectory
+        return self if run.instance == name else replace(self, trajectory=run.changed(instance=name))
 
 
 class Dispatcher:

@@ -12,7 +12,7 @@ import multiprocessing
 import operator
 import time
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -98,6 +98,11 @@ class PortfolioSource:
             as_portfolio([algorithm for part in parts for algorithm in part.algorithms.values()])  # checks the names
             return functools.reduce(operator.or_, parts)
         return cls({algorithm.name: algorithm for algorithm in as_portfolio(portfolio)})
+
+    def without(self, names: Collection[str]) -> PortfolioSource:
+        """The other algorithms."""
+        kept = {name: algorithm for name, algorithm in self.algorithms.items() if name not in names}
+        return PortfolioSource(kept, {name: source for name, source in self.registered.items() if name in kept})
 
     def __or__(self, other: PortfolioSource) -> PortfolioSource:
         return PortfolioSource({**self.algorithms, **other.algorithms}, {**self.registered, **other.registered})

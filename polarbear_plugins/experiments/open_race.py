@@ -13,7 +13,7 @@ from polarbear_plugins.environment import installed_versions
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, RunWarning
 from polarbear_plugins.execution.dispatcher import Dispatcher, Outcome
 from polarbear_plugins.execution.interruptions import ignore_sigint
-from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource, check_sendable, make_request
+from polarbear_plugins.execution.requests import PortfolioSource, Request, SuiteSource, check_sendable, make_request
 from polarbear_plugins.experiments.archives import restore_rivals
 from polarbear_plugins.experiments.stored_sources import choose_source, registered_names, restore_portfolio, unit_of
 from polarbear_plugins.experiments.watching import Progress, Watcher, notify_plugins
@@ -25,7 +25,7 @@ from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.racing.posteriors import checked, infer
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.rules import decide, enter, observe, plan
-from polarbear_plugins.racing.state import Failure, Plan, RaceState, StopReason
+from polarbear_plugins.racing.state import Failure, Order, Plan, RaceState, StopReason
 from polarbear_plugins.racing.stored import StoredRivals
 from polarbear_plugins.seeds import derived_seed
 from polarbear_plugins.trajectories.trajectory import Trajectory
@@ -216,25 +216,17 @@ class Race:
 
     def _carry_out(self, planned: Plan, number: int) -> list[Trajectory]:
         """Perform the runs that are not finished yet; returns all runs in the order of the plan."""
-        identities, timepoints = self._identities, self.state.timepoints
-        requests = [
-            make_request(
-                self._portfolio,
-                self._suite,
-                order.algorithm,
-                identities[order.instance],
-                order.until,
-                derived_seed(self._seed, "run", order.algorithm, identities[order.instance].name),
-                timepoints,
-                unit_of(identities[order.instance], self.state.settings),
-            )
-            for order in planned.orders
-            if not self._is_finished(order.algorithm, identities[order.instance].name, order.until)
-        ]
-        total = len(planned.orders)
+        runs = self._runs(planned)
+        requests = {
+            self._request(order, replication): name
+            for order, replication, name in runs
+            if not self._is_finished(order.algorithm, name, order.until)
+        }
+        total = len(runs)
         self._watch(Progress(self.state, self._posterior, total - len(requests), total, len(self._failures)))
         left = len(requests)
-        for outcomes in self._dispatcher.carry_out(requests):
+        for finished in self._dispatcher.carry_out(requests):
+            outcomes = [outcome.named(requests[outcome.request]) for outcome in finished]
             if self._journal is not None:
                 self._journal.add_runs(
                     JournalRun(number, outcome.trajectory, outcome.seconds, outcome.failure) for outcome in outcomes
@@ -248,14 +240,28 @@ class Race:
                 f"Every run of the first round failed. The reason of the first failure: {self._failures[0].reason}."
             )
         return [
-            identity.label(self._finished[order.algorithm, identity.name])
-            for order in planned.orders
-            for identity in (identities[order.instance],)
+            self._identities[order.instance].label(self._finished[order.algorithm, name]) for order, _, name in runs
         ]
+
+    def _runs(self, planned: Plan) -> list[tuple[Order, int, str]]:
+        """Runs of a plan: order, replication, and name of the run."""
+        return [
+            (order, replication, name)
+            for order in planned.orders
+            for replication, name in enumerate(self.state.settings.run_names(self._identities[order.instance].name))
+        ]
+
+    def _request(self, order: Order, replication: int) -> Request:
+        identity = self._identities[order.instance]
+        path = (replication,) if replication else ()  # the first one has the seed that it has alone
+        seed = derived_seed(self._seed, "run", order.algorithm, identity.name, *path)
+        unit = unit_of(identity, self.state.settings)
+        sources = self._portfolio, self._suite
+        return make_request(*sources, order.algorithm, identity, order.until, seed, self.state.timepoints, unit)
 
     def _unplanned(self, planned: Plan) -> list[tuple[str, str]]:
         """Finished runs that are not part of the plan, which is possible after the limits have changed."""
-        used = {(order.algorithm, self._identities[order.instance].name) for order in planned.orders}
+        used = {(order.algorithm, name) for order, _, name in self._runs(planned)}
         return [run for run in self._finished if run not in used]
 
     def _is_finished(self, algorithm: str, instance: str, until: float) -> bool:
@@ -307,7 +313,8 @@ class Race:
         self._versions = recorded_versions(journal.about)
         self._redraw(journal.instances)
         self._finished = {(run.algorithm, run.instance): run for run in unused}
-        observed = set(self.state.table.instances)
+        names = self.state.settings.run_names
+        observed = {run for instance in self.state.table.instances for run in names(instance)}
         self._failures = [
             failure
             for failure in journal.failures

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource
 from polarbear_plugins.experiments.archives import MatchedArchive, match_archive
+from polarbear_plugins.experiments.left_out import leave_out_unfit
 from polarbear_plugins.experiments.open_race import Race
 from polarbear_plugins.experiments.watching import Watcher
 from polarbear_plugins.plugins.manager import Plugins
@@ -55,7 +57,8 @@ def race(
     ----------
     portfolio
         A registered name, functions ``run(problem, horizon, seed) -> Trajectory`` by name, or a list of algorithms,
-        names and functions: ``["modcma-ssa", {"mine": run}]``.
+        names and functions: ``["modcma-ssa", {"mine": run}]``.  Algorithms that say that they cannot run on such
+        problems are left out, with a warning.
     suite
         A registered name, a list of problems (drawn without replacement), or a function ``rng -> problem``.
     timepoints
@@ -108,7 +111,10 @@ def race(
     seed = secrets.randbits(31) if settings.seed is None else settings.seed
     settings = replace(settings, seed=seed)
     check_inference(settings)
-    sources = PortfolioSource.of(portfolio, portfolio_options, plugins), SuiteSource.of(suite, suite_options, plugins)
+    drawn_from = SuiteSource.of(suite, suite_options, plugins)
+    given = PortfolioSource.of(portfolio, portfolio_options, plugins)
+    settings = replace(settings, replications=_replications(settings, drawn_from.suite, against))
+    sources = leave_out_unfit(given, drawn_from.suite, seed, least=2 if against is None else 1), drawn_from
     rivals: StoredRivals | None = None
     if against is not None:
         matched = (
@@ -130,6 +136,18 @@ def race(
         if journal is not None:
             open_race.keep_journal(journal)
         return open_race.run()
+
+
+def _replications(settings: RaceSettings, suite: Suite, against: object) -> int:
+    """How often each algorithm runs on an instance: what the settings say, or the suite."""
+    of_suite = as_whole_number(getattr(suite, "replications", 1), f"{suite.name}: replications", at_least=1)
+    replications = settings.replications if settings.replications > 1 else of_suite
+    if replications > 1 and against is not None:
+        raise InvalidInputError(
+            f"{replications} replications: against an archive a newcomer runs once on each instance, and meets there "
+            "every stored run. Leave replications out."
+        )
+    return replications
 
 
 def resume(

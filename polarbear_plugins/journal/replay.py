@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError, SourceError, UnknownNameError
@@ -53,7 +53,7 @@ def load_without_posterior(path: str | Path) -> RaceResult:
             _posterior=None,
             failures=observed_failures(state, journal.failures),
             about={**recorded_versions(about), **recorded_origin(about)},
-            identities=tuple(journal.instances[: len(state.table)]),
+            identities=tuple(journal.instances[: len(state.table.instances)]),
         )
 
 
@@ -84,7 +84,6 @@ def replay(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, list[
     for run in journal.runs():
         by_round.setdefault(run.round, []).append(run.trajectory)
     identities = journal.instances
-    order = {identity.name: place for place, identity in enumerate(identities)}
     with journal.naming_damage("about"):
         settings, timepoints = RaceSettings.from_json(about["settings"]), about["timepoints"]
         starters = [entry.algorithm for entry in entries if entry.after_round == 0]
@@ -95,10 +94,11 @@ def replay(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, list[
         with journal.naming_damage("stored"):
             newcomers = [name for name in starters if name not in stored.names]
             state = start_against(newcomers, timepoints, settings, stored, tolerance)
+    order = _places_of_runs([identity.name for identity in identities], settings)
     with journal.naming_damage("runs"):
         for finished in rounds:
             runs = sorted(by_round.pop(finished.number, []), key=lambda run: order[run.instance])
-            runs = [identities[order[run.instance]].label(run) for run in runs]
+            runs = [identities[order[run.instance].instance].label(run) for run in runs]
             state = replace(observe(state, runs), rounds=(*state.rounds, finished))
             if finished is rounds[-1]:
                 shape = state.timepoints.size, len(state.algorithms)
@@ -135,9 +135,27 @@ def reopen_journal(path: Path, state: RaceState) -> tuple[Journal, list[Trajecto
 
 def observed_failures(state: RaceState, failures: Iterable[Failure]) -> tuple[Failure, ...]:
     """Failures on the instances of a state, in an order that does not depend on which run finished first."""
-    order = {name: place for place, name in enumerate(state.table.instances)}
+    names = state.table.instances
+    order = _places_of_runs(names, state.settings)
     known = [failure for failure in failures if failure.instance in order]
-    return tuple(sorted(known, key=lambda failure: (order[failure.instance], failure.algorithm)))
+    known.sort(key=lambda failure: (order[failure.instance], failure.algorithm))
+    return tuple(replace(failure, instance=names[order[failure.instance].instance]) for failure in known)
+
+
+class _Place(NamedTuple):
+    """Place of an instance, and which of the runs on it."""
+
+    instance: int
+    replication: int
+
+
+def _places_of_runs(instances: Iterable[str], settings: RaceSettings) -> dict[str, _Place]:
+    """Places of runs by the names under which the journal keeps them."""
+    return {
+        run_name: _Place(place, replication)
+        for place, name in enumerate(instances)
+        for replication, run_name in enumerate(settings.run_names(name))
+    }
 
 
 @contextmanager

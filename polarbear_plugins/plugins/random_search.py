@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.names import as_name
 from polarbear_plugins.options import Reader, read_options
 from polarbear_plugins.plugins.hookspecs import hookimpl
@@ -18,10 +17,14 @@ from polarbear_plugins.problems.protocols import (
     ObjectivesProblem,
     Problem,
     SpaceProblem,
+    refusal,
 )
 from polarbear_plugins.trajectories.recording import Charges, HorizonReached, Recorder, as_axis, undominated_volume
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
+_NO_POINTS = (
+    "it runs on boxes (lower, upper, evaluate) and configuration spaces (space, evaluate), and the problem is neither"
+)
 _NUMBERS_AT_ONCE = 4096  # drawn in one call, without changing the numbers
 
 
@@ -45,6 +48,12 @@ class RandomSearch:
         as_name(self.name, "name of an algorithm")
         as_axis(self.axis)
 
+    def refuses(self, problem: Problem, /) -> str | None:
+        """Why it cannot run on a problem; ``None`` if it can."""
+        if isinstance(problem, BoxProblem | SpaceProblem | ChargedProblem | ObjectivesProblem):
+            return None
+        return _NO_POINTS
+
     def run(self, problem: Problem, horizon: float, seed: int, /) -> Trajectory:
         """Draw points and evaluate them until the horizon."""
         rng = np.random.default_rng(seed)
@@ -62,10 +71,7 @@ class RandomSearch:
                 elif isinstance(problem, SpaceProblem):
                     _search_space(problem, recorder, rng)
                 else:
-                    raise InvalidInputError(
-                        f"{self.name!r} runs on boxes (lower, upper, evaluate) and configuration spaces (space, "
-                        f"evaluate); {problem.identity.name!r} is neither."
-                    )
+                    raise refusal(self, problem, _NO_POINTS)
             except HorizonReached:
                 pass
         return recorder.trajectory(algorithm=self.name, instance=problem.identity.name, seed=seed)

@@ -73,7 +73,8 @@ class Identity:
         return given if isinstance(given, int) and not isinstance(given, bool) and given >= 1 else None
 
     def label(self, run: Trajectory) -> Trajectory:
-        """A run on this problem, with the group and the dimension that are known of it."""
+        """A run on this problem, with its name, and the group and the dimension that are known of it."""
+        run = run if run.instance == self.name else run.changed(instance=self.name)
         return run.in_group(self.group, self.fixed_group).described(dimension=self.dimension, end=run.end)
 
     def to_json(self) -> str:
@@ -144,7 +145,8 @@ class SpaceProblem(Problem, Protocol):
 class Suite(Protocol):
     """A source of problem instances.
 
-    It may have a number ``budget``: the default budget of ``polarbear race`` on it.  It may have a method
+    It may have a number ``budget``: the default budget of ``polarbear race`` on it; and a whole number
+    ``replications``: how often a race runs each algorithm on an instance by default.  It may have a method
     ``identity_named(name)`` that returns the identity of the instance to which an archive gives that name, or ``None``;
     without it, an archive to race against must call instances as the suite does.
     """
@@ -168,7 +170,12 @@ class Suite(Protocol):
 
 @runtime_checkable
 class Algorithm(Protocol):
-    """An anytime algorithm that runs itself on a problem."""
+    """An anytime algorithm that runs itself on a problem.
+
+    It may have a method ``refuses(problem)`` that returns why it cannot run on such a problem ("it takes one
+    objective"), or ``None``.  A race asks it about the first problem of its suite, and leaves out an algorithm that
+    has a reason.
+    """
 
     @property
     def name(self) -> str:
@@ -184,6 +191,25 @@ class Algorithm(Protocol):
         :raises InvalidInputError: this algorithm cannot run on such a problem; says which it accepts.
         """
         ...
+
+
+def reason_against(algorithm: Algorithm, problem: Problem) -> str | None:
+    """Why an algorithm cannot run on a problem; ``None`` if it can, or does not say.
+
+    >>> class OneObjective:
+    ...     name = "cma-es"
+    ...     def refuses(self, problem):
+    ...         return "it takes one objective"
+    >>> reason_against(OneObjective(), problem=None)
+    'it takes one objective'
+    """
+    refuses = getattr(algorithm, "refuses", None)
+    return None if refuses is None else refuses(problem)
+
+
+def refusal(algorithm: Algorithm, problem: Problem, why: str) -> InvalidInputError:
+    """The error of an algorithm that is run on a problem that it refuses."""
+    return InvalidInputError(f"{algorithm.name!r} cannot run on {problem.identity.name!r}: {why}.")
 
 
 @runtime_checkable

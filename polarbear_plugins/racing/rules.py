@@ -48,7 +48,7 @@ def plan(state: RaceState, available: int | None = None) -> Plan:
     budget = np.inf if settings.max_cost is None else settings.max_cost - state.cost
     catching_up = _catch_up(state)
     if catching_up:
-        spent = np.cumsum([order.until for order in catching_up])
+        spent = settings.replications * np.cumsum([order.until for order in catching_up])
         affordable = tuple(order for order, total in zip(catching_up, spent, strict=True) if total <= budget)
         return Plan(affordable, None if affordable else "max_cost")
     batch = state.batch if available is None else min(state.batch, available - drawn)
@@ -56,7 +56,7 @@ def plan(state: RaceState, available: int | None = None) -> Plan:
         return Plan((), "instances")
     last = _last_unresolved(state)
     running = [(name, float(state.timepoints[place])) for name, place in last.items()]
-    batch = int(min(batch, budget // sum(until for _, until in running)))
+    batch = int(min(batch, budget // (settings.replications * sum(until for _, until in running))))
     if batch <= 0:
         return Plan((), "max_cost")
     return Plan(
@@ -65,7 +65,11 @@ def plan(state: RaceState, available: int | None = None) -> Plan:
 
 
 def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
-    """State after the runs of a round, given in the order of the plan.  New instances get the next places."""
+    """State after the runs of a round, given in the order of the plan.  New instances get the next places.
+
+    With replications, an algorithm has as many runs on an instance, which are paired with those of the others in the
+    order in which they are given; their rows share the weight of the instance.
+    """
     table = state.table
     rows_of = _rows_by_instance(table)
     columns = {name: column for column, name in enumerate(table.algorithms)}
@@ -75,26 +79,26 @@ def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
     groups: list[str | None] = []
     fixed_groups = True
     cost = 0.0
-    for trajectory in trajectories:
-        if trajectory.algorithm not in columns:
-            raise InvalidInputError(f"{trajectory!r}: the race has no such algorithm.")
-        if trajectory.instance not in rows_of:
-            row = known + len(names)
-            rows_of[trajectory.instance] = [row]
-            values[row] = np.full(table.values.shape[1:], np.nan)
-            names.append(trajectory.instance)
-            groups.append(trajectory.group)
-            fixed_groups = fixed_groups and trajectory.fixed_group
-        values_at = sample_staircase(trajectory, table.timepoints)
+    for runs in _runs_by_cell(trajectories, state.settings.replications):
+        first = runs[0]
+        if first.algorithm not in columns:
+            raise InvalidInputError(f"{first!r}: the race has no such algorithm.")
+        if first.instance not in rows_of:
+            rows_of[first.instance] = [known + len(names) + place for place in range(len(runs))]
+            values |= {row: np.full(table.values.shape[1:], np.nan) for row in rows_of[first.instance]}
+            names += [first.instance] * len(runs)
+            groups += [first.group] * len(runs)
+            fixed_groups = fixed_groups and first.fixed_group
+        sampled = [sample_staircase(run, table.timepoints) for run in runs]
         # Where stored rivals have repeated runs, the one of a newcomer meets each of them.
-        for row in rows_of[trajectory.instance]:
+        for place, row in enumerate(rows_of[first.instance]):
             if row not in values:
                 values[row] = np.array(table.values[row])
-            column = values[row][:, columns[trajectory.algorithm]]
+            column = values[row][:, columns[first.algorithm]]
             if not np.isnan(column[0]):
-                raise InvalidInputError(f"{trajectory!r}: the algorithm already has a run on that instance.")
-            column[:] = np.maximum(values_at, state.targets.get(trajectory.instance, -np.inf))
-        cost += trajectory.horizon
+                raise InvalidInputError(f"{first!r}: the algorithm already has a run on that instance.")
+            column[:] = np.maximum(sampled[place % len(runs)], state.targets.get(first.instance, -np.inf))
+        cost += sum(run.horizon for run in runs)
     if any(row < known for row in values):
         # A newcomer joins existing rankings, which are computed again.
         rows = np.array(table.values)
@@ -105,6 +109,24 @@ def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
         rows = np.stack([values[known + place] for place in range(len(names))])
         table = table.extended(rows, names, None, groups, fixed_groups)
     return replace(state, table=table, cost=state.cost + cost)
+
+
+def _runs_by_cell(trajectories: Iterable[Trajectory], replications: int) -> list[list[Trajectory]]:
+    """Runs of each algorithm on each instance, in the order of the first one.
+
+    :raises InvalidInputError: there are not as many of them as there are replications.
+    """
+    cells: dict[tuple[str, str], list[Trajectory]] = {}
+    for run in trajectories:
+        cells.setdefault((run.instance, run.algorithm), []).append(run)
+    for runs in cells.values():
+        if len(runs) > replications:
+            raise InvalidInputError(f"{runs[-1]!r}: the algorithm already has a run on that instance.")
+        if len(runs) < replications:
+            raise InvalidInputError(
+                f"{runs[-1]!r}: expected {replications} runs of the algorithm on that instance, got {len(runs)}."
+            )
+    return list(cells.values())
 
 
 def _rows_by_instance(table: RankingTable) -> dict[str, list[int]]:

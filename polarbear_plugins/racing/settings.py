@@ -20,6 +20,7 @@ Rule = Literal["posterior", "anytime-valid"]
 
 # Upper bounds, so that a damaged file cannot ask for more than fits into memory.
 MOST_INSTANCES = 1_000_000
+_MOST_REPLICATIONS = 10_000
 _MOST_DRAWS = 1_000_000
 
 _CONSTRAINTS: dict[str, Check] = {
@@ -37,6 +38,7 @@ _CONSTRAINTS: dict[str, Check] = {
     "max_rounds": optional(partial(as_whole_number, at_least=1)),
     "max_cost": optional(partial(as_number, above=0)),
     "seed": optional(partial(as_whole_number, at_least=0)),
+    "replications": partial(as_whole_number, at_least=1, at_most=_MOST_REPLICATIONS),
     "per_dimension": lambda value, what: as_choice(value, (False, True), what),
 }
 
@@ -75,6 +77,10 @@ class RaceSettings:
         Seed of all random numbers.  Without one the race draws a seed and keeps it in its result.
     per_dimension
         Timepoints are multiples of the dimension of an instance, for suites of several dimensions.
+    replications
+        How often each algorithm runs on an instance, with other seeds.  These runs share the weight of the instance:
+        they make known better how an algorithm does there, and count as one instance, however many they are.  With 1,
+        the default, it is what the suite says, if it says something.
 
     Examples
     --------
@@ -102,6 +108,7 @@ class RaceSettings:
     max_cost: float | None = None
     seed: int | None = None
     per_dimension: bool = False
+    replications: int = 1
 
     def __post_init__(self) -> None:
         check_fields(self, _CONSTRAINTS)
@@ -115,6 +122,16 @@ class RaceSettings:
         """Whether an elimination needs evidence at all timepoints, also at those that are settled already."""
         return self.elimination == "joint" or self.rule == "anytime-valid"
 
+    def run_names(self, instance: str) -> tuple[str, ...]:
+        """Names of the runs of an algorithm on an instance, by which they are told apart until they are ranked.
+
+        >>> RaceSettings().run_names("f1"), RaceSettings(replications=2).run_names("f1")
+        (('f1',), ('f1#0', 'f1#1'))
+        """
+        if self.replications == 1:
+            return (instance,)
+        return tuple(f"{instance}#{replication}" for replication in range(self.replications))
+
     def to_json(self) -> dict[str, Any]:
         """JSON-ready dict, from which :meth:`from_json` makes the same settings.
 
@@ -122,6 +139,8 @@ class RaceSettings:
         """
         data = {name: getattr(self, name) for name in (field.name for field in fields(self))}
         data |= {name: dict(data[name]) for name in ("prior_options", "engine_options")}
+        if self.replications == 1:  # so that earlier versions, which have none, read the file
+            del data["replications"]
         for name in ("prior", "engine"):
             if not isinstance(data[name], str):
                 raise InvalidInputError(

@@ -206,7 +206,7 @@ class Simulations:
             open_at |= open_at.any(axis=1, keepdims=True)
         runs = np.logical_or.accumulate(open_at[:, ::-1], axis=1)[:, ::-1]
         self._instances[going] += count
-        self._cost[going] += count * (runs[:, :, self._pays].sum(axis=2) @ self._steps)
+        self._cost[going] += self._settings.replications * count * (runs[:, :, self._pays].sum(axis=2) @ self._steps)
         worth = known.unit / _variance(np.maximum(runs.sum(axis=2), 2.0))
         added = (count[:, None] * worth)[:, :, None] * pairs.both(runs)
         self._added[going] += added

@@ -203,7 +203,7 @@ class RaceState:
     def instances_run(self) -> int:
         """Number of instances that something was run on; fewer than there are while newcomers meet stored rivals."""
         if not self.stored:
-            return len(self.table)
+            return len(self.table.instances)
         ran = ~np.isnan(self.table.values[:, 0][:, ~np.isin(self.algorithms, self.stored)])
         return int(np.unique(self.table.instance_index[ran.any(axis=1)]).size)
 

@@ -26,7 +26,8 @@ def assumptions(result: RaceResult) -> list[str]:
     """Sentences about what was assumed where the data end; told beside the conclusion."""
     if not result.rounds:
         return []
-    found = [early_end_text(ends) for ends in result.state.table.early_ends]
+    found = [_replications_text(result.settings.replications)] if result.settings.replications > 1 else []
+    found += [early_end_text(ends) for ends in result.state.table.early_ends]
     found += [_absent_text(result)] if not result.posterior.observed.all() else []
     return found + pooled_text(result)
 
@@ -42,6 +43,10 @@ def early_end_text(ends: EarlyEnds) -> str:
     runs = "1 run" if ends.runs == 1 else f"{ends.runs:,} runs"
     what = "reached its target" if ends.rule == "done" else "ended before others"
     return f"{ends.algorithm} {what} in {runs}, at {when}, and {_FROM_THERE_ON[ends.rule]}."
+
+
+def _replications_text(replications: int) -> str:
+    return f"Each algorithm ran {replications:,} times on each instance; together these runs count as one instance."
 
 
 def _absent_text(result: RaceResult) -> str:

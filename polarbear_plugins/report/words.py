@@ -70,9 +70,9 @@ def conclusion(
         sentences += [run_and_stored_text(result), matching_text(result)]
     elif result.stopped != "analyzed":
         share = result.cost / result.full_cost if result.full_cost else 1.0
+        instances = f"{len(result.state.table.instances):,} instances"
         sentences.append(
-            f"{len(result.rounds)} rounds, {len(result.state.table):,} instances, {share:.0%} of the cost of running "
-            "everything on as many."
+            f"{len(result.rounds)} rounds, {instances}, {share:.0%} of the cost of running everything on as many."
         )
     if result.posterior.groups is not None:
         sentences.append(str(result.posterior.groups))

@@ -24,6 +24,7 @@ onnx = pytest.importorskip("onnx")
 yahpo = pytest.importorskip("polarbear_plugins.adapters.yahpo")
 from polarbear_plugins.adapters.yahpo.files import names_near, read_space, read_statistics  # noqa: E402
 from polarbear_plugins.adapters.yahpo.lists import LISTS  # noqa: E402
+from polarbear_plugins.adapters.yahpo.problems import budget_of  # noqa: E402
 
 REAL = ("lcbench", "iaml_glmnet", "rbv2_rpart", "rbv2_xgboost")
 LINEAR = {"cost": 1.0, "kernel": "linear", "num.impute.selected.cpo": "impute.mean", "tolerance": 0.01}
@@ -104,6 +105,22 @@ def test_the_tiny_surrogate_is_the_function_it_says(tiny: Path) -> None:
     np.testing.assert_allclose(found, constants["sign"] * total + constants["offset"], rtol=1e-4)
 
 
+def test_an_instance_may_be_given_as_the_number_it_is_called(tiny: Path) -> None:
+    surrogate = yahpo.load_surrogate("rbv2_svm", tiny)
+    expected = surrogate.predict([LINEAR], "102", FULL)
+    for number in (102, np.int64(102)):
+        np.testing.assert_array_equal(surrogate.predict([LINEAR], number, FULL), expected)
+    with pytest.raises(InvalidInputError, match=r"no instance '104'. Did you mean 103"):
+        surrogate.predict([LINEAR], 104, FULL)
+
+
+def test_numbers_near_a_number_are_the_closest_ones(real: Path) -> None:
+    known = yahpo.load_surrogate("rbv2_rpart", real).instances
+    near = names_near("13", list(known)).removeprefix("Did you mean ").removesuffix("?").split(" or ")
+    furthest = max(abs(int(name) - 13) for name in near)
+    assert all(abs(int(name) - 13) >= furthest for name in known if name not in near)
+
+
 # --- descriptions
 
 
@@ -133,10 +150,12 @@ DIMENSIONS = {
     "rbv2_xgboost": (14, 119, 170),
     "rbv2_rpart": (5, 117, 110),
     "rbv2_super": (38, 103, 267),
-    "nb301": (34, 1, None),
+    "nb301": (34, 1, 250),
     "lcbench": (7, 34, 126),
     "iaml_super": (28, 4, 232),
     "iaml_glmnet": (2, 4, 77),
+    "iaml_ranger": (8, 4, 134),
+    "iaml_xgboost": (13, 4, 165),
 }
 
 
@@ -147,7 +166,13 @@ def test_spaces_and_budgets_are_those_of_the_paper(real: Path, scenario: str) ->
     assert len(surrogate.space.parameters) == dimension
     assert len(surrogate.instances) == instances
     if budget is not None:
-        assert yahpo.full_budget(dimension) == budget
+        assert budget_of(surrogate) == budget
+
+
+def test_every_entry_of_the_lists_has_a_budget_of_the_paper() -> None:
+    assert {scenario for entries in LISTS.values() for scenario, _, _ in entries} <= {
+        scenario for scenario, (_, _, budget) in DIMENSIONS.items() if budget is not None
+    }
 
 
 @pytest.mark.parametrize("scenario", sorted(yahpo.SCENARIOS))
@@ -378,7 +403,8 @@ def _edit(path: Path, change: Callable[[Any], None]) -> None:
     [
         ("yahpo:lcbnech", r"no scenario 'lcbnech'. Did you mean lcbench"),
         ("yahpo:what", r"no scenario 'what'. There are lcbench"),
-        ("yahpo:lcbench:10", r"no instance '10'. Did you mean 10"),
+        ("yahpo:lcbench:10", r"no instance '10'. Did you mean 101 or 102 or 103\?"),
+        ("yahpo:lcbench:1022", r"no instance '1022'. Did you mean 103 or 102 or 101\?"),
         ("yahpo:lcbench:xyz", r"no instance 'xyz'. There are 101, 102, 103"),
         ("yahpo:", r"needs a scenario"),
         ("yahpo", r"needs a scenario"),

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from polarbear_plugins import RaceSettings, race
+from polarbear_plugins import RaceResult, RaceSettings, race
 from polarbear_plugins.cli import main
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.problems.protocols import Identity
+from polarbear_plugins.problems.spaces import Categorical, Condition, ConfigurationSpace, Float
 from polarbear_plugins.rankings.summaries import mean_ranks, mean_regret
+from polarbear_plugins.report.commands import how_to_repeat
 from polarbear_plugins.testing import check_portfolio
 
 pytest.importorskip("onnxruntime")
@@ -381,7 +383,6 @@ def test_a_configuration_for_a_benchmark_set_is_checked_and_cleaned(tiny_yahpo: 
 
 @pytest.mark.slow
 def test_the_example_ends_in_a_pareto_set(root: Path) -> None:
-    pytest.importorskip("onnx")
     done = subprocess.run(
         [sys.executable, "-W", "error", root / "examples" / "yahpo_study.py", "--quick"],
         capture_output=True,
@@ -390,3 +391,66 @@ def test_the_example_ends_in_a_pareto_set(root: Path) -> None:
     )
     assert "anytime Pareto set" in done.stdout
     assert "mean rank" in done.stdout
+
+
+# --- what cannot run
+
+
+def test_cma_es_is_left_out_of_a_race_with_two_objectives() -> None:
+    with pytest.warns(PolarBearWarning, match="'cma-es': it takes one objective, and the problem has several"):
+        result = race(
+            "optuna-samplers",
+            "yahpo:demo",
+            [3, 6],
+            RaceSettings(seed=1, draws=200, max_rounds=1, batch_size=2),
+            workers=0,
+            portfolio_options={"samplers": "random,qmc,cma-es"},
+            suite_options={"target": "val_accuracy,time"},
+        )
+    assert result.algorithms == ("random", "qmc")
+    assert not result.failures
+
+
+def test_multifidelity_algorithms_are_left_out_where_there_are_several_objectives() -> None:
+    with pytest.warns(PolarBearWarning, match="'hyperband': it needs a problem with fidelities"):
+        result = race(
+            "optuna-multifidelity",
+            "yahpo:demo",
+            [3, 6],
+            RaceSettings(seed=1, draws=200, max_rounds=1, batch_size=2),
+            workers=0,
+            suite_options={"target": "val_accuracy,time"},
+        )
+    assert result.algorithms == ("random", "tpe")
+
+
+def test_cma_es_refuses_a_space_without_numbers_that_are_always_active() -> None:
+    class Categories:
+        identity = Identity("categories")
+        space = ConfigurationSpace(
+            {"kind": Categorical(("a", "b")), "size": Float(0.0, 1.0)}, [Condition("size", "kind", ("a",))]
+        )
+
+        def evaluate(self, configuration: Any, /) -> float:
+            return float(configuration["kind"] == "a")
+
+    why = portfolio.SamplerAlgorithm("cma-es").refuses(Categories())
+    assert why is not None
+    assert "would draw at random" in why
+    assert portfolio.SamplerAlgorithm("tpe").refuses(Categories()) is None
+    with pytest.raises(InvalidInputError, match="'cma-es' cannot run on 'categories'"):
+        portfolio.SamplerAlgorithm("cma-es").run(Categories(), 5, 1)
+
+
+def test_the_command_that_repeats_a_race_has_its_replications(tmp_path: Path) -> None:
+    command = ("race", "optuna-samplers", "yahpo:demo:d01:d02:d03", "-P", "samplers=random,qmc", "--workers", 0)
+    command += ("--timepoints", "2,4", "--seed", 1, "--draws", 200, "--output")
+    both = (("--replications", 3), ("-S", "replications=3"))
+    for number, options in enumerate(both):
+        done = run(*command, tmp_path / f"{number}.npz", *options)
+        assert done.exit_code == 0, done.output
+        assert "Each algorithm ran 3 times on each instance" in " ".join(done.output.split())
+    one, other = (RaceResult.load(tmp_path / f"{number}.npz") for number in range(2))
+    assert one.state.table == other.state.table
+    assert len(one.state.table) == 9
+    assert "--replications 3" in how_to_repeat(one)[1]

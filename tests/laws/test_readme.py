@@ -19,6 +19,7 @@ NEEDS = {
     "optuna": ["optuna"],
     "modcma": ["ioh", "modcma"],
     "make_surrogate": ["onnx", "onnxruntime"],
+    "yahpo:demo": ["onnxruntime"],
     "polarbear_plugins.plots": ["matplotlib"],
     "attainment_": ["moocore"],
 }

@@ -96,7 +96,7 @@ def test_a_horizon_before_the_first_evaluation_evaluates_nothing() -> None:
 
 
 def test_a_problem_that_is_neither_box_nor_space_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="'seven' is neither"):
+    with pytest.raises(InvalidInputError, match=r"'RS' cannot run on 'seven': .* the problem is neither"):
         RandomSearch().run(GivenProblem(Identity("seven"), 7), 5, 1)
 
 

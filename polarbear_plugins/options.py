@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -59,6 +59,18 @@ def one_of(choices: Iterable[str]) -> Reader:
     """
     names = tuple(choices)
     return lambda value, what: as_choice(value, names, what)
+
+
+def names(value: object, what: str) -> tuple[str, ...]:
+    """Reader of several names, separated by commas or as a list.
+
+    >>> names("tpe, random", "samplers")
+    ('tpe', 'random')
+    """
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, Sequence) or not parts or not all(isinstance(part, str) and part for part in parts):
+        raise InvalidInputError(f"{what}: expected names separated by commas, got {short(value)}.")
+    return tuple(part.strip() for part in parts)
 
 
 def whole_number(at_least: int, at_most: int | None = None) -> Reader:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
 from polarbear_plugins.files import check_growth, read_text_table, unreadable
 from polarbear_plugins.plugins.hookspecs import hookimpl
@@ -25,6 +26,11 @@ _PARQUET = (".parquet", ".pq")
 @hookimpl(trylast=True)  # a plugin that knows a special kind of table is asked first
 def polarbear_read_trajectories(source: object, options: Mapping[str, object]) -> Iterable[Trajectory] | None:
     """CSV and Parquet files and pandas data frames with the columns algorithm, instance, [seed], time, value."""
+    if isinstance(source, list) and "objectives" in options:
+        raise InvalidInputError(
+            "objectives: the hypervolume is measured against all runs on an instance, so they must be in one table; "
+            f"got {len(source)} sources. Join them into one."
+        )
     if isinstance(source, str | Path):
         path = Path(source)
         separator = next((sep for suffix, sep in _TEXT.items() if path.name.lower().endswith(suffix)), None)
@@ -42,7 +48,7 @@ def polarbear_read_trajectories(source: object, options: Mapping[str, object]) -
 
 
 def _read_text(path: Path, separator: str, options: LongFormOptions) -> pd.DataFrame:
-    numbers = {name for role in NUMBER_ROLES for name in options.columns_of(role)}
+    numbers = {name for role in NUMBER_ROLES for name in options.columns_of(role)} | set(options.objective_columns)
     names = {name for role in NAME_ROLES for name in options.columns_of(role)}
     return read_text_table(path, separator, names=names, numbers=numbers)
 

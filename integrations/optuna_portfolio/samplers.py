@@ -21,7 +21,8 @@ from polarbear_plugins.problems.protocols import (
     refusal,
 )
 from polarbear_plugins.problems.spaces import Categorical, ConfigurationSpace
-from polarbear_plugins.trajectories.recording import Charges, undominated_volume
+from polarbear_plugins.trajectories.hypervolume import undominated_volume
+from polarbear_plugins.trajectories.recording import Charges
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 _WHO = "The portfolio 'optuna-samplers'"

@@ -199,7 +199,7 @@ def read_trajectories(*sources: object, plugins: Plugins | None = None, **option
     plugins
         Plugins to ask; by default all that are installed.
     options
-        Options of the adapter.  For tables: ``columns``, ``maximize``, ``horizon``.
+        Options of the adapter.  For tables: ``columns``, ``maximize``, ``horizon``, ``objectives``.
 
     Raises
     ------

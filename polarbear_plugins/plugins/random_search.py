@@ -19,7 +19,8 @@ from polarbear_plugins.problems.protocols import (
     SpaceProblem,
     refusal,
 )
-from polarbear_plugins.trajectories.recording import Charges, HorizonReached, Recorder, as_axis, undominated_volume
+from polarbear_plugins.trajectories.hypervolume import undominated_volume
+from polarbear_plugins.trajectories.recording import Charges, HorizonReached, Recorder, as_axis
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 _NO_POINTS = (

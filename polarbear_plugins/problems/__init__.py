@@ -11,6 +11,7 @@ from polarbear_plugins.problems.protocols import (
     SpaceProblem,
     Suite,
 )
+from polarbear_plugins.problems.recorded import RecordedObjectives
 from polarbear_plugins.problems.spaces import Categorical, Condition, ConfigurationSpace, Float, Integer
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Integer",
     "ObjectivesProblem",
     "Problem",
+    "RecordedObjectives",
     "SpaceProblem",
     "Suite",
     "cube",

@@ -45,12 +45,16 @@ class LongFormOptions:
         ``"last"``.
     fixed_groups
         The groups are all there are, rather than a sample of more.
+    objectives
+        Columns of several objectives instead of ``value``, minimised; a minus before a name says that larger values are
+        better.  The value is then the hypervolume that a run lacks to the front of all runs on the instance.
     """
 
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     maximize: bool = False
     horizon: float | str | None = None
     fixed_groups: bool = False
+    objectives: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, options: Mapping[str, object]) -> LongFormOptions:
@@ -60,8 +64,25 @@ class LongFormOptions:
             "maximize": flag,
             "horizon": _read_horizon,
             "fixed_groups": flag,
+            "objectives": _read_objectives,
         }
-        return cls(**read_options(options, readers, "A table"))
+        parsed = cls(**read_options(options, readers, "A table"))
+        if parsed.objectives and (parsed.maximize or "value" in parsed.columns):
+            raise InvalidInputError(
+                "A table: objectives= takes the place of the column of the value and of maximize=. Put a minus before "
+                "each objective that is maximised, as in objectives=-acc,memory."
+            )
+        return parsed
+
+    @property
+    def objective_columns(self) -> tuple[str, ...]:
+        """Names of the columns of the objectives."""
+        return tuple(name.removeprefix("-") for name in self.objectives)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Roles without which a table cannot be read."""
+        return tuple(role for role in REQUIRED if role != "value" or not self.objectives)
 
     def columns_of(self, role: str) -> tuple[str, ...]:
         """Names of the columns with a role."""
@@ -85,12 +106,14 @@ class Table:
 
     def __init__(self, frame: pd.DataFrame, options: LongFormOptions, who: str, first_line: int | None) -> None:
         self.frame, self.options, self.who, self.first_line = frame, options, who, first_line
-        missing = [name for role in REQUIRED for name in self.options.columns_of(role) if name not in frame.columns]
+        needed = [name for role in options.required for name in options.columns_of(role)]
+        missing = [name for name in (*needed, *options.objective_columns) if name not in frame.columns]
         missing += [name for names in options.columns.values() for name in names if name not in frame.columns]
         if missing:
+            expected = ", ".join((*options.required, *options.objective_columns))
             found = ", ".join(str(name)[:60] for name in frame.columns[:20]) or "none"
             raise SourceError(
-                f"{who} has no column {missing[0]!r}. It has {found}. Expected {', '.join(REQUIRED)} and "
+                f"{who} has no column {missing[0]!r}. It has {found}. Expected {expected} and "
                 f"optionally {', '.join(OPTIONAL)}; name the columns with columns= if they differ."
             )
 
@@ -118,6 +141,16 @@ class Table:
     def numbers(self, role: str) -> FloatArray:
         """Numbers of a column."""
         return np.asarray(self._numeric(role), dtype=np.float64)
+
+    def objectives(self) -> FloatArray:
+        """``[row, objective]``, minimised; ``nan`` where an evaluation failed or an instance does not have it."""
+        columns = []
+        for name in self.options.objectives:
+            column = name.removeprefix("-")
+            numbers = np.asarray(self._numbers_in(column, self._column(column), "a number"), dtype=np.float64)
+            self._refuse(column, np.isinf(numbers), "a finite number")
+            columns.append(-numbers if name.startswith("-") else numbers)
+        return np.stack(columns, axis=1)
 
     def seeds(self) -> NDArray[np.int64]:
         """Seeds, 0 where the table has none."""
@@ -178,14 +211,17 @@ class Table:
         return Names(same[codes], tuple(position))
 
     def _numeric(self, role: str) -> NDArray[Any]:
-        import pandas as pd
-
         name = self.options.columns_of(role)[0]
         column = self._column(name)
         expected = "a number"
         if role == "value":
             expected = f"a number or {_UNRANKED!r}"
             column = _unranked_as_number(column)
+        return self._numbers_in(name, column, expected)
+
+    def _numbers_in(self, name: str, column: pd.Series[Any], expected: str) -> NDArray[Any]:
+        import pandas as pd
+
         if column.dtype.kind not in "iuf":
             if column.dtype == object:  # pandas would convert these to numbers
                 odd = (bool, np.bool_, complex)
@@ -255,6 +291,15 @@ def _read_columns(columns: object, what: str) -> dict[str, tuple[str, ...]]:
         if len(listed) > 1 and role in NUMBER_ROLES:
             raise InvalidInputError(f"{what}: {role!r} is one column, got {', '.join(parsed[role])}.")
     return parsed
+
+
+def _read_objectives(objectives: object, what: str) -> tuple[str, ...]:
+    names = [part.strip() for part in objectives.split(",")] if isinstance(objectives, str) else objectives
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name.strip("-") for name in names):
+        raise InvalidInputError(f"{what}: expected names of columns, such as -acc,memory; got {objectives!r}.")
+    if len({name.removeprefix("-") for name in names}) < max(len(names), 2):
+        raise InvalidInputError(f"{what}: expected two or more different columns, got {', '.join(names)}.")
+    return tuple(names)
 
 
 def _read_horizon(horizon: object, what: str) -> float | str | None:

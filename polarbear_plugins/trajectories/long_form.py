@@ -12,6 +12,7 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError, SourceError
 from polarbear_plugins.trajectories.columns import LongFormOptions, Names, Table
 from polarbear_plugins.trajectories.given import End
+from polarbear_plugins.trajectories.hypervolume import hypervolume_losses
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -39,11 +40,12 @@ def read_long_form(
         raise SourceError(f"{who} has no rows. Expected a row for each value of each run.")
     algorithm, instance, seeds = table.names("algorithm"), table.names("instance"), table.seeds()
     group, dimension = _groups(table, instance), _dimensions(table, instance)
-    times, values = table.numbers("time"), table.numbers("value")
+    times = table.numbers("time")
     table.refuse("time", ~np.isfinite(times), "a finite number")
     table.refuse("time", times < 0, "a number that is not negative")
     runs = _runs(algorithm.codes, instance.codes, seeds)
     _check_order(table, runs, times)
+    values = _hypervolume_losses(table, runs, instance) if options.objectives else table.numbers("value")
     ends = _ends(table, runs)
     horizons = _horizons(table, runs, times)
     try:
@@ -75,6 +77,29 @@ def _runs(algorithm: NDArray[np.intp], instance: NDArray[np.intp], seed: NDArray
         new[1:] |= key[order[1:]] != key[order[:-1]]
     runs = np.split(order, np.flatnonzero(new))
     return sorted(runs, key=lambda rows: int(rows[0]))
+
+
+def _hypervolume_losses(table: Table, runs: Sequence[NDArray[np.intp]], instance: Names) -> FloatArray:
+    """Value of each row: the hypervolume that its run lacks so far to the front of all runs on the instance.
+
+    An objective without any value on an instance is none of that instance: a table may hold instances with others.
+    """
+    points = table.objectives()
+    by_instance: dict[int, list[NDArray[np.intp]]] = {}
+    for rows in runs:
+        by_instance.setdefault(int(instance.codes[rows[0]]), []).append(rows)
+    values = np.full(len(points), np.nan)
+    for code, of_instance in by_instance.items():
+        there = ~np.isnan(points[np.concatenate(of_instance)]).all(axis=0)
+        if there.sum() < 2:
+            raise SourceError(
+                f"{table.who}: the instance {instance.names[code]!r} has values of {int(there.sum())} of the "
+                f"objectives {', '.join(table.options.objective_columns)}; expected two or more."
+            )
+        losses = hypervolume_losses([points[rows][:, there] for rows in of_instance])
+        for rows, loss in zip(of_instance, losses, strict=True):
+            values[rows] = loss
+    return values
 
 
 def _groups(table: Table, instance: Names) -> Names | None:

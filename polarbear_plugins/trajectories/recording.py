@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.checks import as_array, as_choice, as_number, as_vector
+from polarbear_plugins.checks import as_choice, as_number, as_vector
 from polarbear_plugins.errors import InvalidInputError, PolarBearError
-from polarbear_plugins.extras import require
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 #: What time can mean for an algorithm that evaluates an objective.
@@ -192,42 +190,3 @@ class Charges:
         return Trajectory.from_evaluations(
             self._values, times=self._times, algorithm=algorithm, instance=instance, seed=seed, horizon=self.horizon
         )
-
-
-def undominated_volume(points: Sequence[Sequence[float]]) -> FloatArray:
-    """Share of the unit cube that no point so far dominates, after each point: 1 minus the normalised hypervolume.
-
-    Objectives are minimised and scaled to bounds 0 and 1; values outside are clipped.  The reference point is the worst
-    corner.  A point with ``nan`` failed and changes nothing.
-
-    Parameters
-    ----------
-    points[evaluation, objective]
-        In the order of evaluation.
-
-    Examples
-    --------
-    >>> undominated_volume([[0.5, 0.5], [0.9, 0.9], [0.25, 0.75]])  # doctest: +SKIP
-    array([0.75  , 0.75  , 0.6875])
-    """
-    if not len(points):
-        return np.empty(0)
-    values = as_array(points, "points")
-    if values.ndim != 2 or values.shape[1] < 2:
-        raise InvalidInputError(
-            f"points: expected two or more objectives per point, got an array of shape {values.shape}."
-        )
-    moocore = require("moocore", extra="yahpo", who="The hypervolume")
-    corner = np.ones(values.shape[1])
-    values = np.clip(values, 0, 1)
-    front = np.empty((0, values.shape[1]))
-    volume = 0.0
-    volumes = np.empty(len(values))
-    for place, point in enumerate(values):
-        # Most points are dominated and change nothing.
-        if not np.isnan(point).any() and not (front <= point).all(axis=1).any():
-            front = np.vstack((front[~(point <= front).all(axis=1)], point))
-            volume = max(volume, float(moocore.hypervolume(front, ref=corner)))
-        volumes[place] = volume
-    # Rounding must not leave the interval.
-    return np.clip(1 - volumes, 0, 1)

@@ -454,3 +454,19 @@ def test_the_command_that_repeats_a_race_has_its_replications(tmp_path: Path) ->
     assert one.state.table == other.state.table
     assert len(one.state.table) == 9
     assert "--replications 3" in how_to_repeat(one)[1]
+
+
+@pytest.mark.slow
+def test_the_example_of_several_objectives_writes_what_analyze_reads(root: Path, tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", root / "examples" / "yahpo_objectives.py", "--quick", "--output", file],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "mean rank over 2 instances at 5 and at 20" in done.stdout
+    command = done.stdout.partition("; polarbear ")[2].splitlines()[0].split()
+    analyzed = run(*command, "--timepoints", "5,20", "--seed", 1, "--json")
+    assert analyzed.exit_code == 0, analyzed.output
+    assert json.loads(analyzed.stdout)["instances"] == ["demo-d01-val_accuracy-time", "demo-d02-val_accuracy-time"]

@@ -12,7 +12,8 @@ from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.plugins.random_search import RandomSearch
 from polarbear_plugins.problems.protocols import ChargedProblem, Identity, ObjectivesProblem
 from polarbear_plugins.problems.spaces import Configuration, ConfigurationSpace, Float
-from polarbear_plugins.trajectories.recording import Charges, undominated_volume
+from polarbear_plugins.trajectories.hypervolume import undominated_volume
+from polarbear_plugins.trajectories.recording import Charges
 
 SPACE = ConfigurationSpace({"x": Float(0, 1), "y": Float(0, 1)})
 

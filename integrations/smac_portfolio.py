@@ -67,7 +67,13 @@ class SmacAlgorithm:
         space, evaluate, least = _as_task(problem)
         charges = Charges(horizon)
         # SMAC wants a folder, in which nothing is saved.  Hyperband averages over instances, of which there are none.
-        with tempfile.TemporaryDirectory(prefix="polarbear-smac-") as folder, warnings.catch_warnings():
+        # Its forests would start a thread for each core, while a race runs as many algorithms at a time.
+        joblib = require("joblib", extra="smac", who=_WHO)
+        with (
+            tempfile.TemporaryDirectory(prefix="polarbear-smac-") as folder,
+            joblib.parallel_config("sequential"),
+            warnings.catch_warnings(),
+        ):
             warnings.filterwarnings("ignore", "Mean of empty slice|invalid value encountered", RuntimeWarning)
             trials = _Trials(self._make_optimizer(space, problem, horizon, seed, folder), evaluate, charges)
             while charges.room(least) and trials.run_next():

@@ -28,7 +28,7 @@ def study(scenario: str, options: argparse.Namespace) -> RaceResult:
         "optuna-samplers",
         name,
         timepoints=log_timepoints(max(1, round(options.first * budget)), budget, 12, integer=True),
-        settings=RaceSettings(seed=options.seed, max_rounds=options.max_rounds),
+        settings=RaceSettings(seed=options.seed, max_rounds=options.max_rounds, replications=options.replications),
         workers=options.workers,
         portfolio_options={"samplers": options.samplers} if options.samplers else None,
         suite_options=data,
@@ -70,6 +70,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, help="evaluations in a run; by default what the paper proposes")
     parser.add_argument("--first", type=float, default=0.25, help="first timepoint, as a share of the budget")
     parser.add_argument("--max-rounds", type=int)
+    parser.add_argument("--replications", type=int, default=1, help="runs of a sampler on an instance; 30 in the paper")
     parser.add_argument("--workers", type=int)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()

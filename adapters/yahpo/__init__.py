@@ -35,7 +35,7 @@ __all__ = [
 
 @hookimpl
 def polarbear_suite(name: str, options: Mapping[str, object]) -> Suite | None:
-    """yahpo:SCENARIO[:INSTANCE...], yahpo:demo, yahpo-so, yahpo-mo; data, target, time, inactive, replications."""
+    """yahpo:SCENARIO[:INSTANCE...], yahpo:demo, yahpo-so, yahpo-mo: options data, target, time, replications."""
     if name in LISTS:
         readers = {key: reader for key, reader in OPTIONS.items() if key != "target"}
         suite = suite_of_list(name, **read_options(options, readers, f"The suite {name!r}"))

@@ -53,7 +53,9 @@ def names_in(line: str) -> list[str]:
     ['modcma-ssa', 'modcma-matrix', 'modcma:']
     >>> names_in("optuna-samplers (option samplers=tpe,random), optuna-multifidelity (eta)")
     ['optuna-samplers', 'optuna-multifidelity']
+    >>> names_in("yahpo:SCENARIO[:INSTANCE...], yahpo:demo: surrogates")
+    ['yahpo:', 'yahpo:demo']
     """
     listed = re.sub(r"\([^)]*\)", "", line).partition(": ")[0]
-    found = [re.match(r"[a-z0-9][a-z0-9._-]*:?", part.strip()) for part in listed.split(",")]
+    found = [re.match(r"[a-z0-9][a-z0-9._-]*(:[a-z0-9._-]*)?", part.strip()) for part in listed.split(",")]
     return [name[0] for name in found if name]

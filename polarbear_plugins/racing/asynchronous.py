@@ -106,6 +106,10 @@ class AsynchronousRace:
     def __init__(self, settings: RaceSettings, timepoints: ArrayLike, room: int | None = None) -> None:
         if settings.seed is None:
             raise InvalidInputError("An asynchronous race needs settings with a seed.")
+        if settings.replications > 1:
+            raise InvalidInputError(
+                f"replications={settings.replications}: here each candidate runs once on an instance. Leave it out."
+            )
         check_inference(settings)
         self.settings = settings
         self.timepoints = as_timepoints(timepoints)

@@ -26,7 +26,8 @@ def assumptions(result: RaceResult) -> list[str]:
     """Sentences about what was assumed where the data end; told beside the conclusion."""
     if not result.rounds:
         return []
-    found = [_replications_text(result.settings.replications)] if result.settings.replications > 1 else []
+    replications = 1 if result.stopped == "analyzed" else result.settings.replications
+    found = [_replications_text(replications)] if replications > 1 else []
     found += [early_end_text(ends) for ends in result.state.table.early_ends]
     found += [_absent_text(result)] if not result.posterior.observed.all() else []
     return found + pooled_text(result)

@@ -28,7 +28,7 @@ def completed(*words: str) -> list[tuple[str, str]]:
         (["race", "synth"], ["synthetic"]),
         (["race", "modcma"], ["modcma-ssa", "modcma-matrix", "modcma:"]),
         (["race", "synthetic", "ma"], ["ma-bbob"]),
-        (["race", "synthetic", "yahpo"], ["yahpo:", "yahpo-so", "yahpo-mo"]),
+        (["race", "synthetic", "yahpo"], ["yahpo:", "yahpo:demo", "yahpo-so", "yahpo-mo"]),
         (["race", "synthetic", "synthetic", "--prior", "h"], ["hierarchical-dirichlet", "hsgp"]),
         (["analyze", "--engine", "n"], ["native", "nuts"]),
         (["select", "x.npz", "--preference", ""], ["uniform", "log-uniform", "final", "worst"]),

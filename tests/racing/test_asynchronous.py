@@ -267,3 +267,8 @@ def test_given_algorithms_all_stay_in_the_model() -> None:
 def test_settings_need_a_seed() -> None:
     with pytest.raises(InvalidInputError, match="seed"):
         AsynchronousRace(RaceSettings(), [1.0])
+
+
+def test_replications_are_refused_where_a_candidate_runs_once_on_an_instance() -> None:
+    with pytest.raises(InvalidInputError, match="replications=3: here each candidate runs once on an instance"):
+        AsynchronousRace(RaceSettings(seed=1, replications=3), [1.0])

@@ -44,6 +44,28 @@ def test_the_sign_test_counts_wins_and_leaves_out_ties() -> None:
     assert found.p == pytest.approx(9 / 256)
 
 
+numbers = st.lists(st.integers(-9, 40), min_size=6, max_size=30, unique_by=abs).filter(lambda values: any(values))
+
+
+@given(numbers, st.integers(0, 20), st.floats(0.01, 0.3))
+def test_wilcoxons_interval_and_test_treat_zeros_alike(values: list[int], zeros: int, alpha: float) -> None:
+    """Zeros change neither, and the interval excludes 0 exactly if the test rejects."""
+    away = [float(value) for value in values if value]
+    found = judge_differences([*away, *[0.0] * max(zeros, 2 - len(away))], "wilcoxon", alpha=alpha)
+    if len(away) > 1:
+        alone = judge_differences(away, "wilcoxon", alpha=alpha)
+        assert (found.estimate, found.low, found.high, found.p) == (alone.estimate, alone.low, alone.high, alone.p)
+    if "too few" not in found.note:
+        assert found.significant == (not found.low <= 0 <= found.high)
+
+
+def test_zeros_that_are_left_out_are_said_to_be() -> None:
+    sample = [0.0, 0.0, *range(1, 9)]
+    assert "2 instances without a difference left out, as Wilcoxon did" in judge_differences(sample, "wilcoxon").note
+    assert "1 instance without a difference left out of the test" in judge_differences(sample[1:], "sign").note
+    assert judge_differences(sample).note == ""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("test", TESTS)
 def test_intervals_cover_as_often_as_they_say(test: Any) -> None:

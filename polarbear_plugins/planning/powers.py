@@ -108,7 +108,7 @@ def _t_power(instances: int, effect: float, level: float, sides: int) -> float:
 
 
 def _sign_power(instances: int, effect: float, level: float, sides: int, *, toss: bool = False) -> float:
-    """Power of the sign test; with ``toss`` that of one with exactly its level, which rejects the next value at times."""
+    """Power of the sign test; with ``toss``, if it had exactly its level by rejecting the next value at times."""
     from scipy.special import ndtr
 
     critical = sign_critical(instances, level / sides)

@@ -64,8 +64,8 @@ def number_of_instances(
         by one less for the next, and so on.
     power_target
         Of several comparisons, ``"worst-case"``: each that has the effect is found with the power, whatever the others
-        are.  ``"mean"`` and ``"median"``, as in CAISEr: of the powers at Holm's levels.  They suppose that all pairs have
-        the effect, and that when the r-th smallest p value is judged the others were significant; so they promise less.
+        are.  ``"mean"`` and ``"median"``, as in CAISEr: of the powers at Holm's levels.  They promise less, since they
+        suppose that all pairs have the effect and that all smaller p values were significant.
 
     Examples
     --------

@@ -59,7 +59,7 @@ def test_power_is_that_of_statsmodels(alternative: Any, effect: float, alpha: fl
     assert detectable_effect(25, 0.9, alpha, alternative=alternative) == pytest.approx(theirs, rel=1e-6)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(effects, powers, alphas, tests, alternatives, st.integers(1, 10))
 def test_the_number_is_the_fewest_with_the_power(
     effect: float, power: float, alpha: float, test: Any, alternative: Any, comparisons: int
@@ -174,7 +174,7 @@ def test_measurement_error_makes_an_effect_smaller() -> None:
         (lambda: power_of(1, 0.5), "instances must be a whole number of at least 2"),
         (
             lambda: detectable_effect(5, test="sign"),
-            r"5 instances find no effect of up to 1000 .*: no p value of that test is below 0.0625, and 0.05 is needed\.",
+            r"5 instances find no effect .*: no p value of that test is below 0.0625, and 0.05 is needed\.",
         ),
         (
             lambda: number_of_instances(0.5, power_target="best"),

@@ -8,7 +8,7 @@ Effects are standardized: a mean difference divided by the standard deviation of
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -166,7 +166,7 @@ def power_curve(
     >>> powers.round(2)
     array([0.05, 0.41, 0.88])
     """
-    several = {"comparisons": comparisons, "power_target": power_target}
+    several: Any = {"comparisons": comparisons, "power_target": power_target}
     if effects is None:
         high = detectable_effect(instances, 0.999, alpha, test, alternative, **several)
         sizes: FloatArray = np.linspace(0.0, high, 51)

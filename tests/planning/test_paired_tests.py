@@ -28,6 +28,16 @@ def test_the_t_test_interval_and_effect_are_those_of_scipy() -> None:
     assert found.estimate == pytest.approx(sample.mean())
 
 
+def test_the_first_experiment_of_campelo_and_takahashi() -> None:
+    """Table 2: mean -0.379 (-0.517 to -0.242), p = 2.90e-6; here from differences rounded to two places."""
+    left = "-.14 -.36 .69 -.63 -.29 .05 .07 -.95 -.90 -.38 -.04 -.65 -.46 -.92 -.17 -.40 -.29"
+    right = ".46 -.08 -.11 -.89 -.86 -.21 -.82 -.75 -.35 -.19 -.74 0 -.47 -.54 -.71 -.69 -.18"
+    found = judge_differences([float(value) for value in f"{left} {right}".split()])
+    assert found.instances == 34
+    assert (found.estimate, found.low, found.high) == pytest.approx((-0.379, -0.517, -0.242), abs=1e-3)
+    assert found.p == pytest.approx(2.90e-6, rel=0.02)
+
+
 def test_a_known_answer_of_wilcoxons_interval() -> None:
     # Hollander and Wolfe's depression data, as in the help page of R's wilcox.test: V = 5, p = 0.01953 one-sided, and
     # the pseudomedian is -0.46 with the interval -0.786 to -0.01.

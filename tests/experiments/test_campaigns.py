@@ -199,6 +199,23 @@ def test_percent_differences_and_the_bootstrap_work_too() -> None:
         campaign(below, INSTANCES, 10, replace(SETTINGS, repetitions=repetitions), workers=0)
 
 
+def test_percent_of_the_grand_mean_is_of_all_algorithms() -> None:
+    portfolio = {"a": noisy(0.0), "b": noisy(-2.0), "c": noisy(30.0)}
+    repetitions = RepetitionSettings(error=0.05, first=4, difference="percent-of-grand-mean")
+    result = campaign(portfolio, INSTANCES, 10, replace(SETTINGS, repetitions=repetitions, instances=4), workers=0)
+    for place, samples in enumerate(result.values.values()):
+        means = {name: sample.mean() for name, sample in samples.items()}
+        expected = (means["b"] - means["a"]) / np.mean(list(means.values()))
+        assert result.estimates["a", "b"][place].difference == pytest.approx(expected)
+
+
+def test_several_comparisons_need_fewer_instances_for_mean_power() -> None:
+    mean = replace(SETTINGS, power_target="mean")
+    assert mean.needed(6) < SETTINGS.needed(6)
+    assert mean.power_with(12, 6) > SETTINGS.power_with(12, 6)
+    assert mean.needed(1) == SETTINGS.needed(1)
+
+
 def test_algorithms_without_any_difference_are_not_tested() -> None:
     def same(level: Any, horizon: float, _: int) -> Trajectory:
         return Trajectory(algorithm="?", instance="?", times=[1], best=[float(level)], horizon=horizon)

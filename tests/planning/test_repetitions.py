@@ -127,6 +127,8 @@ def test_balanced_sampling_gives_all_algorithms_the_same_number_of_runs(referenc
         sizes = {len(sample) for sample in sample_until_done(draw, settings, reference).values()}
         assert len(sizes) == 1
         assert 10 < 3 * sizes.pop() <= most
+    unequal = {"a": [1.0, 2.0] * 5, "b": [1.0, 9.0] * 5, "c": [3.0, 4.0] * 5}
+    assert next_runs(unequal, RepetitionSettings(error=0.5, balanced=True), reference) == ("a", "b", "c")
     # Runs that were there before are caught up on.
     given_values = {"a": [1.0] * 12, "b": [1.0] * 10, "c": [1.0] * 11}
     assert next_runs(given_values, RepetitionSettings(error=0.5, balanced=True)) == ("b", "b", "c")

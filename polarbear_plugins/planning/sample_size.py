@@ -70,7 +70,7 @@ def number_of_instances(
     Examples
     --------
     >>> number_of_instances(0.5), number_of_instances(0.5, test="wilcoxon"), number_of_instances(0.5, test="sign")
-    (34, 36, 49)
+    (34, 35, 51)
     """
     size = _as_effect(effect)
     if size == 0:

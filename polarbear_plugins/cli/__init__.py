@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from polarbear_plugins.cli.analyze import analyze
+from polarbear_plugins.cli.campaign import campaign
 from polarbear_plugins.cli.demo import demo
 from polarbear_plugins.cli.depth import depth
 from polarbear_plugins.cli.export import export
@@ -88,5 +89,19 @@ def main() -> None:
     """Find out which optimization algorithms are worth keeping when the later budget is unknown."""
 
 
-for command in (demo, race, resume, analyze, select, report, export, measures, depth, plan, leaderboard, plugins):
+for command in (
+    demo,
+    race,
+    resume,
+    analyze,
+    select,
+    report,
+    export,
+    measures,
+    depth,
+    plan,
+    campaign,
+    leaderboard,
+    plugins,
+):
     main.add_command(command)

@@ -13,6 +13,7 @@ from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.planning.sample_size import (
     detectable_effect,
+    effect_of_share,
     number_of_instances,
     power_curve,
     power_of,
@@ -29,6 +30,9 @@ _CURVE = 10  # rows of a power curve in the table
 @click.argument("result", type=click.Path(path_type=Path), required=False)
 @click.option("--effect", type=float, help="The smallest effect that matters, in standard deviations of differences.")
 @click.option("--difference", type=float, help="The same in the units of the measure; needs --deviation.")
+@click.option(
+    "--share", type=float, help="The same as the share of instances won, for --test sign with any distribution."
+)
 @click.option("--deviation", type=float, help="Standard deviation of the differences over instances.")
 @click.option("--error", type=float, help="Standard error of the difference on one instance, with --deviation.")
 @click.option("--power", type=float, help=f"Probability of finding the effect.  [default: {_POWER}]")
@@ -37,7 +41,18 @@ _CURVE = 10  # rows of a power curve in the table
 @click.option("--test", type=click.Choice(["t", "wilcoxon", "sign"]), help="The paired test.  [default: t]")
 @click.option("--one-sided", is_flag=True, help="Only one direction matters.")
 @click.option("--comparisons", type=int, help="Number of pairs that are tested.  [default: 1]")
+@click.option(
+    "--power-target",
+    type=click.Choice(["worst-case", "mean", "median"]),
+    help="Of several comparisons: the power of each, or the mean or median over Holm's steps, which promise less.  "
+    "[default: worst-case]",
+)
 @click.option("--curve", is_flag=True, help="The power for a range of effects; needs --instances.")
+@click.option(
+    "--figure",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw the curve into this file (.png, .pdf, .svg), with --curve.",
+)
 @click.option(
     "--simulations", type=int, help="Number of simulations of RESULT's race.  [default: 200, fewer for large races]"
 )
@@ -110,7 +125,9 @@ def _classical(
     curve: bool,
     as_json: bool,
     *,
+    figure: Path | None,
     effect: float | None,
+    share: float | None,
     difference: float | None,
     deviation: float | None,
     error: float | None,
@@ -120,19 +137,29 @@ def _classical(
     test: str | None,
     one_sided: bool,
     comparisons: int | None,
+    power_target: str | None,
 ) -> None:
     effect = _effect(effect, difference, deviation, error)
+    if share is not None:
+        if effect is not None or test != "sign":
+            raise InvalidInputError("--share is the effect of the sign test: give it with --test sign, and no other.")
+        effect = effect_of_share(share)
+    if power_target is not None and not comparisons:
+        raise InvalidInputError("--power-target is for several comparisons: give their number with --comparisons.")
     options: dict[str, Any] = {
         "alpha": _ALPHA if alpha is None else alpha,
         "test": test or "t",
         "alternative": "one-sided" if one_sided else "two-sided",
         "comparisons": 1 if comparisons is None else comparisons,
+        "power_target": power_target or "worst-case",
     }
     if curve:
         if instances is None or effect is not None or power is not None:
             raise InvalidInputError("--curve needs --instances, and neither an effect nor --power.")
-        _show_curve(instances, options, as_json)
+        _show_curve(instances, options, as_json, figure)
         return
+    if figure is not None:
+        raise InvalidInputError("--figure draws a power curve: give it with --curve and --instances.")
     if effect is not None and instances is not None and power is not None:
         raise InvalidInputError("--effect, --power and --instances: leave out the one to compute.")
     if effect is None and instances is None:
@@ -155,7 +182,12 @@ def _classical(
     }[answer]
     rest = {"instances": f"{instances:,} instances", "power": f"power {power:.3g}", "effect": f"effect {effect:.3g}"}
     given = ", ".join(text for name, text in rest.items() if name != answer)
-    console().print(f"{computed}: {given}, {_conditions(options)}.", soft_wrap=True)
+    assumed = (
+        f"instances are independent, and one algorithm is better on {share:.3g} of them; no ties"
+        if share is not None
+        else "differences over instances are independent and normal"
+    )
+    console().print(f"{computed}: {given}, {_conditions(options)}.\nSupposed: {assumed}.", soft_wrap=True)
 
 
 def _effect(
@@ -170,8 +202,13 @@ def _effect(
     return standardized_effect(difference, deviation, error or 0.0)
 
 
-def _show_curve(instances: int, options: dict[str, Any], as_json: bool) -> None:
-    effects, powers = power_curve(instances, **options)
+def _show_curve(instances: int, options: dict[str, Any], as_json: bool, figure: Path | None) -> None:
+    with spinner("computing powers"):
+        effects, powers = power_curve(instances, **options)
+    if figure is not None:
+        from polarbear_plugins.plots.differences import save_power
+
+        save_power(effects, powers, figure)
     if as_json:
         data = {"answer": "curve", "instances": instances, "effects": effects.tolist(), "powers": powers.tolist()}
         print_json({**data, **options})
@@ -186,5 +223,8 @@ def _show_curve(instances: int, options: dict[str, Any], as_json: bool) -> None:
 
 def _conditions(options: dict[str, Any]) -> str:
     name = {"t": "paired t test", "wilcoxon": "Wilcoxon's signed-rank test", "sign": "sign test"}[options["test"]]
-    several = f" shared by {options['comparisons']} comparisons" if options["comparisons"] > 1 else ""
+    several = ""
+    if options["comparisons"] > 1:
+        target = {"worst-case": "", "mean": ", mean power of Holm's steps", "median": ", median power of Holm's steps"}
+        several = f" shared by {options['comparisons']} comparisons{target[options['power_target']]}"
     return f"{options['alternative']} {name}, alpha {options['alpha']:g}{several}"

@@ -58,7 +58,11 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
         as_json: bool,
         **rest: Any,
     ) -> None:
-        with _connect(executor, executor_options) as connected, ProgressView() as view, redirect_stdout_to_stderr():
+        with (
+            connect_executor(executor, executor_options) as connected,
+            ProgressView() as view,
+            redirect_stdout_to_stderr(),
+        ):
             execution = {
                 "workers": workers,
                 "executor": connected,
@@ -190,13 +194,13 @@ def race(
     if against:
         how = parse_key_values(against_options, "--against-option")
         with spinner("reading the archive"):
-            archive = match_archive(list(against), _quiet_suite(suite, options), chosen.seed or 0, options=how)
+            archive = match_archive(list(against), quiet_suite(suite, options), chosen.seed or 0, options=how)
         runs = tuple(per_dimension(archive.runs)) if in_dimensions else archive.runs
         last, first = _within(runs, timepoints, last, first)
     elif against_options:
         raise InvalidInputError("--against-option is for an archive: give it with --against.")
     elif last is None and isinstance(parse_timepoints(timepoints), int):
-        last = getattr(_quiet_suite(suite, options), "budget", None)
+        last = getattr(quiet_suite(suite, options), "budget", None)
     return run_race(
         portfolio,
         suite,
@@ -223,7 +227,7 @@ def resume(journal: Path, max_rounds: int | None, max_cost: float | None, execut
 
 
 @contextlib.contextmanager
-def _connect(address: str | None, options: Sequence[str]) -> Iterator[Executor | None]:
+def connect_executor(address: str | None, options: Sequence[str]) -> Iterator[Executor | None]:
     """Executor at an address, shut down at the end of the block; ``None`` for local processes."""
     executor_options = parse_key_values(options, "--executor-option")
     if address is None:
@@ -235,7 +239,7 @@ def _connect(address: str | None, options: Sequence[str]) -> Iterator[Executor |
         yield executor
 
 
-def _quiet_suite(name: str, options: dict[str, str]) -> Suite:
+def quiet_suite(name: str, options: dict[str, str]) -> Suite:
     """Suite of a name, without its warnings: the race makes it again and warns then."""
     plugins = installed_plugins()
     with warnings.catch_warnings():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TypeAlias
@@ -96,6 +96,7 @@ class CampaignRuns:
             "horizon": self._horizon,
             "timepoints": self._timepoints.tolist(),
             "suite": self._suite.suite.name,
+            "portfolio": {name: asdict(source) for name, source in sorted(self._portfolio.registered.items())},
         }
         if not path.exists():
             self._journal = Journal.create(
@@ -112,6 +113,7 @@ class CampaignRuns:
             self.seed = about["seed"] = as_whole_number(stored.get("seed"), f"{path}: seed", at_least=0)
         mine = {**about, "algorithms": sorted(self._names)}
         theirs = {**stored, "algorithms": sorted(entry.algorithm for entry in self._journal.entries)}
+        theirs.setdefault("portfolio", mine["portfolio"])  # earlier versions did not note it
         for what, value in mine.items():
             if value != theirs.get(what):
                 raise InvalidInputError(
@@ -162,16 +164,22 @@ class CampaignRuns:
             for instance, names in wanted.items():
                 repetitions = {name: itertools.count(len(sample)) for name, sample in values[instance].items()}
                 runs += [Run(name, instance, next(repetitions[name])) for name in names]
-            self._carry_out([run for run in runs if run not in self._finished], by_name, number)
+            missing = [run for run in runs if run not in self._finished]
+            done = sum(len(sample) for samples in values.values() for sample in samples.values())
+            done += len(runs) - len(missing)
+            for finished in self._carry_out(missing, by_name, number):
+                if watch is not None:
+                    watch(done + finished, len(pending))
             for run in runs:
                 values[run.instance][run.algorithm].append(self._value(run, measure))
             pending = [instance for instance, names in wanted.items() if names]
             if watch is not None:
-                done = sum(len(sample) for samples in values.values() for sample in samples.values())
-                watch(done, len(pending))
+                watch(done + len(missing), len(pending))
         return values
 
-    def _carry_out(self, runs: Sequence[Run], identities: Mapping[str, Identity], number: int) -> None:
+    def _carry_out(self, runs: Sequence[Run], identities: Mapping[str, Identity], number: int) -> Iterator[int]:
+        """Perform runs and store them; yields how many are finished after each of several steps."""
+        finished = 0
         by_request = {self._request(run, identities[run.instance]): run for run in runs}
         for outcomes in self._dispatcher.carry_out(by_request):
             stored = []
@@ -189,6 +197,8 @@ class CampaignRuns:
                         f"A run of {outcome.request.algorithm_name!r} on {outcome.request.identity.name!r} failed, and "
                         f"means need every run: {outcome.failure}. Fix it, use retries=, or compare rankings (race)."
                     )
+            finished += len(outcomes)
+            yield finished
 
     def _request(self, run: Run, identity: Identity) -> Request:
         seed = derived_seed(self.seed, "run", run.algorithm, run.instance, run.repetition)

@@ -24,8 +24,9 @@ from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource
 from polarbear_plugins.experiments.campaign_runs import CampaignRuns, CampaignWatcher, Measure
 from polarbear_plugins.planning.paired_tests import Comparison, Direction, compare_pairs
+from polarbear_plugins.planning.powers import PairedTest, PowerTarget
 from polarbear_plugins.planning.repetitions import Estimate, RepetitionSettings, estimate_difference, pairs_of
-from polarbear_plugins.planning.sample_size import PairedTest, number_of_instances, power_of
+from polarbear_plugins.planning.sample_size import number_of_instances, power_of
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.problems.given import RunFunction
 from polarbear_plugins.problems.protocols import Algorithm, Suite
@@ -45,7 +46,7 @@ class CampaignSettings:
     ----------
     repetitions
         How precisely the difference on each instance must be known.
-    effect, power, alpha, test
+    effect, power, alpha, test, power_target
         As for :func:`polarbear_plugins.planning.sample_size.number_of_instances`.
     alternative
         ``"two-sided"``; ``"less"``: the second algorithm of a pair has the lower values; ``"greater"``: the higher.
@@ -65,6 +66,7 @@ class CampaignSettings:
     alternative: Direction = "two-sided"
     reference: str | None = None
     instances: int | None = None
+    power_target: PowerTarget = "worst-case"
     seed: int | None = None
 
     def __post_init__(self) -> None:
@@ -76,12 +78,28 @@ class CampaignSettings:
             as_whole_number(self.seed, "seed", at_least=0)
 
     def needed(self, comparisons: int) -> int:
-        """Number of instances for the power; with several comparisons, at the strictest step of Holm's correction."""
-        return number_of_instances(self.effect, self.power, self.alpha, self.test, self._sides, comparisons=comparisons)
+        """Number of instances for the power; with several comparisons, with Holm's correction."""
+        return number_of_instances(
+            self.effect,
+            self.power,
+            self.alpha,
+            self.test,
+            self._sides,
+            comparisons=comparisons,
+            power_target=self.power_target,
+        )
 
     def power_with(self, instances: int, comparisons: int) -> float:
         """Power with that many instances."""
-        return power_of(instances, self.effect, self.alpha, self.test, self._sides, comparisons=comparisons)
+        return power_of(
+            instances,
+            self.effect,
+            self.alpha,
+            self.test,
+            self._sides,
+            comparisons=comparisons,
+            power_target=self.power_target,
+        )
 
     @property
     def _sides(self) -> Any:
@@ -262,7 +280,13 @@ def campaign(
         values = runs.sample(identities, settings.repetitions, settings.reference, measure or _final, progress)
     estimates = {
         pair: tuple(
-            estimate_difference(samples[pair[0]], samples[pair[1]], settings.repetitions, pair)
+            estimate_difference(
+                samples[pair[0]],
+                samples[pair[1]],
+                settings.repetitions,
+                pair,
+                {name: sample for name, sample in samples.items() if name not in pair},
+            )
             for samples in values.values()
         )
         for pair in pairs

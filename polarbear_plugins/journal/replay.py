@@ -73,7 +73,8 @@ def replay(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, list[
     """State after the last finished round of a journal, and the finished runs that belong to no finished round."""
     if "campaign" in about:
         raise SourceError(
-            f"{journal.path} is the journal of a campaign, not of a race: continue it with campaign(..., journal=...)."
+            f"{journal.path} is the journal of a campaign, not of a race: continue it with the same `polarbear "
+            "campaign` command, or campaign(..., journal=...)."
         )
     rounds, entries = journal.rounds, journal.entries
     with journal.naming_damage("about"):

@@ -4,6 +4,7 @@ from polarbear_plugins.planning.paired_tests import Comparison, Normality, compa
 from polarbear_plugins.planning.repetitions import Estimate, RepetitionSettings, estimate_difference, next_runs
 from polarbear_plugins.planning.sample_size import (
     detectable_effect,
+    effect_of_share,
     number_of_instances,
     power_curve,
     power_of,
@@ -17,6 +18,7 @@ __all__ = [
     "RepetitionSettings",
     "compare_pairs",
     "detectable_effect",
+    "effect_of_share",
     "estimate_difference",
     "judge_differences",
     "next_runs",

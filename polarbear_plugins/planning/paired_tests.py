@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_choice, as_vector, as_whole_number
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.planning.sample_size import PairedTest, as_probability
+from polarbear_plugins.planning.critical_values import EXACT_RANKS, sign_critical, signed_rank_critical
+from polarbear_plugins.planning.powers import PairedTest
+from polarbear_plugins.planning.sample_size import as_probability
 
 Direction = Literal["two-sided", "less", "greater"]
 
 _RESAMPLES = 999
-_EXACT_RANKS = 200  # instances up to which the null distribution of signed ranks is computed exactly
 _SHAPIRO = (3, 5000)  # numbers of values for the Shapiro-Wilk test
 
 
@@ -49,7 +50,7 @@ class Comparison:
     Attributes
     ----------
     estimate
-        Mean difference (t), pseudomedian (wilcoxon) or median (sign).
+        Mean difference (t), pseudomedian of the differences that are not 0 (wilcoxon) or median (sign).
     low, high
         Its two-sided interval; with several comparisons all intervals hold at once (Bonferroni).
     effect
@@ -145,6 +146,7 @@ def judge_differences(
     estimate, low, high, has_level = _interval(sample, test, alpha)
     if not has_level:
         notes.append(f"too few instances for an interval of {1 - alpha:.4g}: it spans all differences")
+    notes += _note_on_zeros(sample, test)
     return Comparison(
         one=names[0],
         other=names[1],
@@ -213,8 +215,8 @@ def _p_value(sample: FloatArray, test: PairedTest, alternative: Direction) -> fl
     if test == "sign":
         wins, losses = int((sample > 0).sum()), int((sample < 0).sum())
         return float(stats.binomtest(wins, wins + losses, alternative=alternative).pvalue)
-    away = sample[sample != 0]  # as Wilcoxon did; with zeros scipy would switch to the normal approximation
-    exact = np.unique(np.abs(away)).size == away.size <= _EXACT_RANKS
+    away = _away_from_zero(sample)  # with zeros scipy would switch to the normal approximation
+    exact = np.unique(np.abs(away)).size == away.size <= EXACT_RANKS
     found = stats.wilcoxon(
         away, alternative=alternative, method="exact" if exact else "approx", correction=True, axis=None
     )
@@ -229,31 +231,30 @@ def _interval(sample: FloatArray, test: PairedTest, alpha: float) -> tuple[float
         half = stdtrit(sample.size - 1, 1 - alpha / 2) * sample.std(ddof=1) / math.sqrt(sample.size)
         return float(sample.mean()), float(sample.mean() - half), float(sample.mean() + half), True
     if test == "sign":
-        from scipy.stats import binom
-
-        ordered, cut = np.sort(sample), int(binom.ppf(alpha / 2, sample.size, 0.5))
+        ordered, cut = np.sort(sample), sign_critical(sample.size, alpha / 2) + 1
     else:
-        ordered, cut = _walsh_averages(sample), _signed_rank_quantile(alpha / 2, sample.size)
+        away = _away_from_zero(sample)
+        ordered, cut = _walsh_averages(away), signed_rank_critical(away.size, alpha / 2) + 1
     kept = max(cut, 1)
     return float(np.median(ordered)), float(ordered[kept - 1]), float(ordered[-kept]), cut > 0
+
+
+def _away_from_zero(sample: FloatArray) -> FloatArray:
+    """Differences that Wilcoxon's test ranks and its interval is about; all if there is no other."""
+    return sample[sample != 0] if sample.any() else sample
+
+
+def _note_on_zeros(sample: FloatArray, test: PairedTest) -> list[str]:
+    zeros = int((sample == 0).sum())
+    if not 0 < zeros < sample.size or test == "t":
+        return []
+    instances = f"{zeros} instance{'s' if zeros > 1 else ''} without a difference"
+    if test == "wilcoxon":
+        return [f"{instances} left out, as Wilcoxon did: estimate, interval and test are about the others"]
+    return [f"{instances} left out of the test, but not of the median and its interval"]
 
 
 def _walsh_averages(sample: FloatArray) -> FloatArray:
     """Sorted means of all pairs, each value with itself included; their median is the pseudomedian."""
     one, other = np.triu_indices(sample.size)
     return np.sort((sample[one] + sample[other]) / 2)
-
-
-def _signed_rank_quantile(probability: float, instances: int) -> int:
-    """Quantile of the sum of positive ranks if signs are random."""
-    total = instances * (instances + 1) // 2
-    if instances > _EXACT_RANKS:
-        from scipy.special import ndtri
-
-        return math.floor(total / 2 + ndtri(probability) * math.sqrt(total * (2 * instances + 1) / 12))
-    chances = np.zeros(total + 1)
-    chances[0] = 1.0
-    for rank in range(1, instances + 1):
-        chances[rank:] = (chances[rank:] + chances[:-rank]) / 2
-        chances[:rank] /= 2
-    return int(np.searchsorted(np.cumsum(chances), probability))

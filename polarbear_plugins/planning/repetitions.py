@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,8 +21,8 @@ from polarbear_plugins.checks import Check, as_choice, as_number, as_vector, as_
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.seeds import derived_seed
 
-Difference = Literal["simple", "percent"]
-ErrorMethod = Literal["parametric", "delta", "bootstrap"]
+Difference = Literal["simple", "percent", "percent-of-grand-mean"]
+ErrorMethod = Literal["delta", "bootstrap", "parametric"]
 
 _CONSTRAINTS: dict[str, Check] = {
     "error": partial(as_number, above=0),  # no number of runs reaches a standard error of 0
@@ -45,17 +45,20 @@ class RepetitionSettings:
         Standard error of the difference to stop at.
     difference
         ``"simple"``: second mean minus first.  ``"percent"``: the same as a share of the first mean, which must be
-        positive.
+        positive.  ``"percent-of-grand-mean"``: as a share of the mean of the means of all algorithms, so that it does
+        not matter which of a pair is first.
     method
-        How the standard error is estimated: ``"parametric"`` by equations 12 and 15; ``"delta"``, which for percent
-        differences includes the covariance that equation 15 leaves out; or ``"bootstrap"``.
+        How the standard error is estimated: ``"delta"`` by the delta method; ``"bootstrap"``; or ``"parametric"`` by
+        equations 12 and 15, of which the latter leaves out a covariance and is too small for percent differences above
+        0, too large below.
     first
         Initial runs of each algorithm (n0): 3 or 4 for bell-shaped values, 10 for symmetric ones, 20 and more for
         skewed ones.
     most
         Maximum number of runs on the instance, all algorithms together (n_max).
     balanced
-        Run all algorithms equally often, rather than in the ratio that needs the fewest runs.
+        Run all algorithms equally often, one more of each at a time, rather than in the ratio that needs the fewest
+        runs.
     resamples
         Number of bootstrap resamples.
     seed
@@ -69,7 +72,7 @@ class RepetitionSettings:
 
     error: float
     difference: Difference = "simple"
-    method: ErrorMethod = "parametric"
+    method: ErrorMethod = "delta"
     first: int = 10
     most: int = 200
     balanced: bool = False
@@ -97,8 +100,9 @@ def next_runs(
 ) -> tuple[str, ...]:
     """Algorithms to run next on an instance; none if the differences are known precisely enough.
 
-    The first runs are requested all at once and may run in parallel; later ones one at a time.  Of more than two
-    algorithms, the pair with the largest standard error comes next, until all are small enough.
+    The first runs are requested all at once and may run in parallel; later ones one at a time, or if balanced, one of
+    each algorithm.  Of more than two algorithms, the pair with the largest standard error comes next, until all are
+    small enough.
 
     Parameters
     ----------
@@ -124,21 +128,23 @@ def next_runs(
             f"most: expected room for the first runs of all algorithms, {len(samples)} x {settings.first}, got "
             f"{settings.most}."
         )
-    missing = tuple(name for name, sample in samples.items() for _ in range(settings.first - sample.size))
+    least = max(sample.size for sample in samples.values()) if settings.balanced else 0
+    least = max(settings.first, least)
+    missing = tuple(name for name, sample in samples.items() for _ in range(least - sample.size))
     if missing:
         return missing
-    if sum(sample.size for sample in samples.values()) >= settings.most:
+    step = len(samples) if settings.balanced else 1
+    if sum(sample.size for sample in samples.values()) + step > settings.most:
         return ()
-    errors = {pair: estimate_difference(samples[pair[0]], samples[pair[1]], settings, pair).error for pair in pairs}
+    errors = {pair: _estimate(samples, pair, settings).error for pair in pairs}
     pair = max(errors, key=lambda pair: errors[pair])
     if errors[pair] <= settings.error:
         return ()
-    one, other = (samples[name] for name in pair)
     if settings.balanced:
-        return (pair[0] if one.size <= other.size else pair[1],)
-    # n1 / n2 < r1 / r2, without dividing: an algorithm whose values do not vary gets no more runs.
-    first, second = _error_contributions(one, other, settings, pair)
-    return (pair[0] if one.size * second < other.size * first else pair[1],)
+        return tuple(samples)
+    # An algorithm whose values do not vary gets no more runs; of equals, the second of a pair comes first.
+    shares = _error_contributions(samples, pair, settings)
+    return (max(reversed(shares), key=lambda name: shares[name] / samples[name].size),)
 
 
 def estimate_difference(
@@ -146,20 +152,17 @@ def estimate_difference(
     other: ArrayLike,
     settings: RepetitionSettings,
     names: tuple[str, str] = ("the first algorithm", "the second algorithm"),
+    others: Mapping[str, ArrayLike] | None = None,
 ) -> Estimate:
     """Difference of two algorithms on an instance, from at least two values of each.
+
+    ``others`` are the values of the remaining algorithms, which belong to the grand mean.
 
     >>> estimate_difference([1.0, 3.0], [4.0, 6.0], RepetitionSettings(error=0.1))
     Estimate(difference=3.0, error=1.4142135623730951)
     """
-    first, second = (_as_sample(sample, name, 2) for sample, name in zip((one, other), names, strict=True))
-    if settings.method == "bootstrap":
-        error = _bootstrap_error(first, second, settings, names)
-    else:
-        shares = _error_contributions(first, second, settings, names)
-        scale = first.mean() if settings.difference == "percent" else 1.0
-        error = math.hypot(shares[0] / math.sqrt(first.size), shares[1] / math.sqrt(second.size)) / scale
-    return Estimate(float(_difference(first.mean(), second.mean(), settings.difference, names)), error)
+    given = {**dict(zip(names, (one, other), strict=True)), **(others or {})}
+    return _estimate({name: _as_sample(sample, name, 2) for name, sample in given.items()}, names, settings)
 
 
 def optimal_ratio(one: ArrayLike, other: ArrayLike, settings: RepetitionSettings) -> float:
@@ -169,8 +172,8 @@ def optimal_ratio(one: ArrayLike, other: ArrayLike, settings: RepetitionSettings
     2.0
     """
     names = ("the first algorithm", "the second algorithm")
-    samples = [_as_sample(sample, name, 2) for sample, name in zip((one, other), names, strict=True)]
-    first, second = _error_contributions(samples[0], samples[1], settings, names)
+    samples = {name: _as_sample(sample, name, 2) for sample, name in zip((one, other), names, strict=True)}
+    first, second = _error_contributions(samples, names, settings).values()
     if second == 0:
         raise InvalidInputError(
             "The values of the second algorithm do not vary: it needs no further runs, and there is no optimal ratio."
@@ -189,40 +192,68 @@ def pairs_of(algorithms: Sequence[str], reference: str | None = None) -> tuple[t
     return tuple((reference, name) for name in algorithms if name != reference)
 
 
+def _estimate(samples: Mapping[str, FloatArray], pair: tuple[str, str], settings: RepetitionSettings) -> Estimate:
+    means = {name: sample.mean() for name, sample in samples.items()}
+    if settings.method == "bootstrap":
+        error = _bootstrap_error(samples, pair, settings)
+    else:
+        shares = _error_contributions(samples, pair, settings)
+        error = math.hypot(*(share / math.sqrt(samples[name].size) for name, share in shares.items()))
+    return Estimate(float(_difference(means, pair, settings.difference)), error)
+
+
 def _error_contributions(
-    one: FloatArray, other: FloatArray, settings: RepetitionSettings, names: tuple[str, str]
-) -> tuple[float, float]:
-    """Contribution of each algorithm to the standard error; optimal numbers of runs are proportional to it.
+    samples: Mapping[str, FloatArray], pair: tuple[str, str], settings: RepetitionSettings
+) -> dict[str, float]:
+    """Contribution of one run of each algorithm to the standard error; optimal numbers of runs are proportional to it.
 
-    For percent differences, in units of the first mean; this is equation 15 without its divisions by a difference,
-    which may be 0.
+    For percent differences this is the standard deviation times the derivative of the difference by the mean.
     """
-    first, second = float(one.std(ddof=1)), float(other.std(ddof=1))
-    if settings.difference == "simple":
-        return first, second
-    share = float(_difference(one.mean(), other.mean(), "percent", names))
-    # The numerator contains the denominator, with covariance -s1^2: the exact term is (1 + share) squared.
-    return first * (abs(1 + share) if settings.method == "delta" else math.hypot(1, share)), second
+    scale, share = 1.0, 0.0
+    means = {name: float(sample.mean()) for name, sample in samples.items()}
+    parts = {}
+    if settings.difference != "simple":
+        share = float(_difference(means, pair, settings.difference))
+        parts = _parts_of_scale(means, pair, settings.difference)
+        scale = sum(part * means[name] for name, part in parts.items())
+    found = {}
+    for name in (*pair, *(name for name in parts if name not in pair)):
+        direct, indirect = {pair[0]: -1.0, pair[1]: 1.0}.get(name, 0.0), -share * parts.get(name, 0.0)
+        # The numerator contains the denominator; equation 15 adds the two terms as if they were independent.
+        slope = math.hypot(direct, indirect) if settings.method == "parametric" else abs(direct + indirect)
+        found[name] = slope * float(samples[name].std(ddof=1)) / scale
+    return found
 
 
-def _bootstrap_error(one: FloatArray, other: FloatArray, settings: RepetitionSettings, names: tuple[str, str]) -> float:
+def _parts_of_scale(means: Mapping[str, object], pair: tuple[str, str], difference: Difference) -> dict[str, float]:
+    """How the mean that percent differences are divided by is made up of the means of the algorithms."""
+    return {pair[0]: 1.0} if difference == "percent" else {name: 1 / len(means) for name in means}
+
+
+def _bootstrap_error(samples: Mapping[str, FloatArray], pair: tuple[str, str], settings: RepetitionSettings) -> float:
     """Algorithm 4.  The resamples depend only on the seed and the numbers of runs."""
-    rng = np.random.default_rng(derived_seed(settings.seed, "bootstrap", one.size, other.size))
-    means = [
-        sample[rng.integers(sample.size, size=(settings.resamples, sample.size))].mean(1) for sample in (one, other)
-    ]
-    return float(np.std(_difference(means[0], means[1], settings.difference, names), ddof=1))
+    used = {name: samples[name] for name in (samples if settings.difference == "percent-of-grand-mean" else pair)}
+    rng = np.random.default_rng(derived_seed(settings.seed, "bootstrap", *(sample.size for sample in used.values())))
+    means = {
+        name: sample[rng.integers(sample.size, size=(settings.resamples, sample.size))].mean(1)
+        for name, sample in used.items()
+    }
+    return float(np.std(_difference(means, pair, settings.difference), ddof=1))
 
 
-def _difference(one: FloatArray, other: FloatArray, difference: Difference, names: tuple[str, str]) -> FloatArray:
+def _difference(means: Mapping[str, Any], pair: tuple[str, str], difference: Difference) -> Any:
+    """Difference of two means or of arrays of them."""
+    simple = means[pair[1]] - means[pair[0]]
     if difference == "simple":
-        return other - one
-    if np.min(one) <= 0:
+        return simple
+    scale = sum(part * means[name] for name, part in _parts_of_scale(means, pair, difference).items())
+    if np.min(scale) <= 0:
+        whose = f"that of {pair[0]!r}" if difference == "percent" else "the grand mean"
         raise InvalidInputError(
-            f"Percent differences need positive means, and that of {names[0]!r} is {np.min(one):g} (or may be, given "
+            f"Percent differences need positive means, and {whose} is {np.min(scale):g} (or may be, given "
             'these runs). Use difference="simple", or a measure that is always positive.'
         )
-    return (other - one) / one
+    return simple / scale
 
 
 def _as_sample(values: ArrayLike, name: str, at_least: int = 0) -> FloatArray:

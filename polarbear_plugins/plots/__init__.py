@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from polarbear_plugins.plots.attainment import plot_attainment_difference, plot_ecdf
 from polarbear_plugins.plots.comparisons import plot_bootstrap_ranks, plot_values, plot_wins
+from polarbear_plugins.plots.differences import (
+    plot_differences,
+    plot_normal_quantiles,
+    plot_power,
+    save_differences,
+    save_power,
+)
 from polarbear_plugins.plots.hasse import plot_hasse_diagram, save_hasse_diagrams
 from polarbear_plugins.plots.mean_ranks import plot_critical_differences, plot_mean_curves
 from polarbear_plugins.plots.over_time import plot_model_check, plot_ratings, plot_timeline
@@ -16,14 +23,19 @@ __all__ = [
     "plot_attainment_difference",
     "plot_bootstrap_ranks",
     "plot_critical_differences",
+    "plot_differences",
     "plot_dominance",
     "plot_ecdf",
     "plot_hasse_diagram",
     "plot_mean_curves",
     "plot_model_check",
+    "plot_normal_quantiles",
+    "plot_power",
     "plot_ratings",
     "plot_timeline",
     "plot_values",
     "plot_wins",
+    "save_differences",
     "save_hasse_diagrams",
+    "save_power",
 ]

@@ -17,6 +17,7 @@ from polarbear_plugins.seeds import derived_seed
 ROOT = Path(__file__).parents[2]
 POLARBEAR = Command()
 ANY = "NAME"
+CAMPAIGN = ["campaign", "synthetic", "synthetic", "--budget", "3", "--error", "5", "--first", "2"]
 
 
 def documented(section: str) -> set[str]:
@@ -143,6 +144,8 @@ def test_the_keys_about_the_model_say_what_the_result_says(saved: str) -> None:
         ("plan RESULT", ["plan", "{saved}"]),
         ("plan", ["plan", "--effect", "0.5"]),
         ("plan --curve", ["plan", "--instances", "30", "--curve"]),
+        ("campaign", [*CAMPAIGN, "--workers", "0", "--instances", "3", "--seed", "1"]),
+        ("campaign --dry-run", [*CAMPAIGN, "--dry-run"]),
         ("plugins", ["plugins"]),
         ("measures", ["measures", "{root}/examples/runs.csv", "--no-posterior"]),
         ("export", ["export", "{saved}", "-o", "{folder}/runs.csv"]),

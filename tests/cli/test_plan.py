@@ -24,7 +24,7 @@ def raced(tmp_path: Path) -> tuple[RaceResult, Path, Path]:
 
 def test_what_is_left_out_is_the_answer() -> None:
     assert answer("--effect", "0.5", "--power", "0.8", "--alpha", "0.05", "--test", "t")["instances"] == 34
-    assert answer("--effect", "0.5", "--test", "wilcoxon")["instances"] == 40
+    assert answer("--effect", "0.5", "--test", "wilcoxon")["instances"] == 35
     assert answer("--effect", "0.5", "--instances", "34")["power"] == pytest.approx(0.8078, abs=1e-4)
     data = answer("--instances", "200", "--one-sided", "--power", "0.9")
     assert (data["answer"], data["alternative"]) == ("effect", "one-sided")
@@ -38,11 +38,40 @@ def test_a_difference_and_its_deviation_make_an_effect() -> None:
 
 
 def test_people_get_a_sentence() -> None:
-    assert succeed("--effect", "0.5") == "34 instances: power 0.8, effect 0.5, two-sided paired t test, alpha 0.05.\n"
+    assert succeed("--effect", "0.5") == (
+        "34 instances: power 0.8, effect 0.5, two-sided paired t test, alpha 0.05.\n"
+        "Supposed: differences over instances are independent and normal.\n"
+    )
+    assert "better on 0.8 of them; no ties" in succeed("--share", "0.8", "--test", "sign")
     assert succeed("--effect", "0.5", "--instances", "20", "--test", "sign", "--comparisons", "3").startswith(
-        "Power 0.1"
+        "Power 0.213: 20 instances"
     )
     assert "An effect of 0.176 standard deviations: 200 instances" in succeed("--instances", "200", "--one-sided")
+
+
+def test_plans_that_cannot_reject_are_not_made() -> None:
+    """Five instances have no two-sided p value below 0.0625."""
+    assert answer("--effect", "3", "--test", "wilcoxon")["instances"] == 6
+    assert answer("--effect", "5", "--test", "sign")["instances"] == 6
+    assert answer("--effect", "5", "--test", "sign", "--instances", "5")["power"] == 0
+    assert answer("--effect", "5", "--test", "sign", "--comparisons", "10")["instances"] == 9
+    assert "no p value of that test is below 0.0625" in fail("--instances", "5", "--test", "wilcoxon")
+
+
+def test_a_power_target_and_a_share_of_wins_are_accepted() -> None:
+    several = ("--effect", "0.5", "--comparisons", "6")
+    found = [answer(*several, "--power-target", target)["instances"] for target in ("worst-case", "median", "mean")]
+    assert found == [52, 47, 46]
+    assert "mean power of Holm's steps" in succeed(*several, "--power-target", "mean")
+    data = answer("--share", "0.8", "--test", "sign")
+    assert (data["instances"], data["effect"]) == (20, pytest.approx(0.8416, abs=1e-4))
+
+
+def test_a_power_curve_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "power.png"
+    succeed("--instances", "30", "--curve", "--figure", str(path))
+    assert path.read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_power_curve_is_printed() -> None:
@@ -89,6 +118,9 @@ def test_a_settled_race_needs_no_more(tmp_path: Path) -> None:
         (["--difference", "1"], "--difference and --deviation (and --error) belong together"),
         (["--difference", "1", "--deviation", "0"], "Without any variation one instance is enough"),
         (["--curve"], "--curve needs --instances"),
+        (["--effect", "1", "--figure", "power.png"], "--figure draws a power curve: give it with --curve"),
+        (["--share", "0.8"], "--share is the effect of the sign test: give it with --test sign"),
+        (["--effect", "1", "--power-target", "mean"], "give their number with --comparisons"),
         (["--effect", "0.5", "--seed", "1"], "--simulations and --seed are for a race"),
         (["nothing.npz"], "nothing.npz: there is no such file"),
         (["nothing.npz", "--effect", "0"], "--effect is for planning without RESULT"),

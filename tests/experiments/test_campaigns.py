@@ -199,6 +199,23 @@ def test_percent_differences_and_the_bootstrap_work_too() -> None:
         campaign(below, INSTANCES, 10, replace(SETTINGS, repetitions=repetitions), workers=0)
 
 
+def test_percent_of_the_grand_mean_is_of_all_algorithms() -> None:
+    portfolio = {"a": noisy(0.0), "b": noisy(-2.0), "c": noisy(30.0)}
+    repetitions = RepetitionSettings(error=0.05, first=4, difference="percent-of-grand-mean")
+    result = campaign(portfolio, INSTANCES, 10, replace(SETTINGS, repetitions=repetitions, instances=4), workers=0)
+    for place, samples in enumerate(result.values.values()):
+        means = {name: sample.mean() for name, sample in samples.items()}
+        expected = (means["b"] - means["a"]) / np.mean(list(means.values()))
+        assert result.estimates["a", "b"][place].difference == pytest.approx(expected)
+
+
+def test_several_comparisons_need_fewer_instances_for_mean_power() -> None:
+    mean = replace(SETTINGS, power_target="mean")
+    assert mean.needed(6) < SETTINGS.needed(6)
+    assert mean.power_with(12, 6) > SETTINGS.power_with(12, 6)
+    assert mean.needed(1) == SETTINGS.needed(1)
+
+
 def test_algorithms_without_any_difference_are_not_tested() -> None:
     def same(level: Any, horizon: float, _: int) -> Trajectory:
         return Trajectory(algorithm="?", instance="?", times=[1], best=[float(level)], horizon=horizon)
@@ -212,7 +229,9 @@ def test_algorithms_without_any_difference_are_not_tested() -> None:
 def test_progress_is_reported() -> None:
     reports: list[tuple[int, int]] = []
     result = campaign(PORTFOLIO, INSTANCES, 10, SETTINGS, workers=0, progress=lambda *each: reports.append(each))
-    assert reports[0] == (2 * 4 * 10, 10)
+    assert reports == sorted(reports, key=lambda report: (report[0], -report[1]))
+    assert reports[0] == (1, 10)  # after the first of the first runs
+    assert (2 * 4 * 10, 10) in reports
     assert reports[-1] == (sum(len(s) for samples in result.values.values() for s in samples.values()), 0)
 
 

@@ -28,6 +28,16 @@ def test_the_t_test_interval_and_effect_are_those_of_scipy() -> None:
     assert found.estimate == pytest.approx(sample.mean())
 
 
+def test_the_first_experiment_of_campelo_and_takahashi() -> None:
+    """Table 2: mean -0.379 (-0.517 to -0.242), p = 2.90e-6; here from differences rounded to two places."""
+    left = "-.14 -.36 .69 -.63 -.29 .05 .07 -.95 -.90 -.38 -.04 -.65 -.46 -.92 -.17 -.40 -.29"
+    right = ".46 -.08 -.11 -.89 -.86 -.21 -.82 -.75 -.35 -.19 -.74 0 -.47 -.54 -.71 -.69 -.18"
+    found = judge_differences([float(value) for value in f"{left} {right}".split()])
+    assert found.instances == 34
+    assert (found.estimate, found.low, found.high) == pytest.approx((-0.379, -0.517, -0.242), abs=1e-3)
+    assert found.p == pytest.approx(2.90e-6, rel=0.02)
+
+
 def test_a_known_answer_of_wilcoxons_interval() -> None:
     # Hollander and Wolfe's depression data, as in the help page of R's wilcox.test: V = 5, p = 0.01953 one-sided, and
     # the pseudomedian is -0.46 with the interval -0.786 to -0.01.
@@ -42,6 +52,28 @@ def test_a_known_answer_of_wilcoxons_interval() -> None:
 def test_the_sign_test_counts_wins_and_leaves_out_ties() -> None:
     found = judge_differences([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 0.0, -1.0], "sign", "greater")
     assert found.p == pytest.approx(9 / 256)
+
+
+numbers = st.lists(st.integers(-9, 40), min_size=6, max_size=30, unique_by=abs).filter(lambda values: any(values))
+
+
+@given(numbers, st.integers(0, 20), st.floats(0.01, 0.3))
+def test_wilcoxons_interval_and_test_treat_zeros_alike(values: list[int], zeros: int, alpha: float) -> None:
+    """Zeros change neither, and the interval excludes 0 exactly if the test rejects."""
+    away = [float(value) for value in values if value]
+    found = judge_differences([*away, *[0.0] * max(zeros, 2 - len(away))], "wilcoxon", alpha=alpha)
+    if len(away) > 1:
+        alone = judge_differences(away, "wilcoxon", alpha=alpha)
+        assert (found.estimate, found.low, found.high, found.p) == (alone.estimate, alone.low, alone.high, alone.p)
+    if "too few" not in found.note:
+        assert found.significant == (not found.low <= 0 <= found.high)
+
+
+def test_zeros_that_are_left_out_are_said_to_be() -> None:
+    sample = [0.0, 0.0, *range(1, 9)]
+    assert "2 instances without a difference left out, as Wilcoxon did" in judge_differences(sample, "wilcoxon").note
+    assert "1 instance without a difference left out of the test" in judge_differences(sample[1:], "sign").note
+    assert judge_differences(sample).note == ""
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from polarbear_plugins.plots.attainment import plot_attainment_difference, plot_ecdf
 from polarbear_plugins.plots.comparisons import plot_bootstrap_ranks, plot_values, plot_wins
+from polarbear_plugins.plots.depths import plot_above, plot_depths
 from polarbear_plugins.plots.hasse import plot_hasse_diagram, save_hasse_diagrams
 from polarbear_plugins.plots.over_time import plot_model_check, plot_ratings, plot_timeline
 from polarbear_plugins.plots.rounds import plot_allocation, plot_dominance
@@ -11,9 +12,11 @@ from polarbear_plugins.plots.style import colours
 
 __all__ = [
     "colours",
+    "plot_above",
     "plot_allocation",
     "plot_attainment_difference",
     "plot_bootstrap_ranks",
+    "plot_depths",
     "plot_dominance",
     "plot_ecdf",
     "plot_hasse_diagram",

@@ -18,7 +18,8 @@ def draw_ends(found: SuiteDepth, path: Path) -> Path:
     from polarbear_plugins.plots.hasse import save_hasse_diagrams
 
     if not found.central():
-        return save_hasse_diagrams([shared_order(found.orders)], path, titles=[_all_share(found)])
+        everyone = shared_order(found.orders)
+        return save_hasse_diagrams([everyone], path, titles=[_share(everyone, _all(found))])
     central, outlying = found.central()[0], found.outlying()[0]
     titles = [_title(found, central, "most central"), _title(found, outlying, "most outlying")]
     return save_hasse_diagrams([found.order(central), found.order(outlying)], path, titles=titles)
@@ -38,18 +39,18 @@ def draw_all(found: SuiteDepth, deepest: CommonStructure, folder: Path) -> list[
     saved = [
         save_figure(plot_above(found.orders).get_figure(), folder / "above.png"),
         save_figure(plot_depths(found).get_figure(), folder / "depths.png"),
-        save_hasse_diagrams([everyone], folder / "shared.png", titles=[_all_share(found)]),
+        save_hasse_diagrams([everyone], folder / "shared.png", titles=[_share(everyone, _all(found))]),
     ]
     if not found.central():
         return saved
     agreed = shared_order([found.order(name) for name in deepest.functions])
-    title = f"what the {len(deepest.functions)} deepest orders share"
+    title = _share(agreed, f"the {len(deepest.functions)} deepest orders")
     saved.append(save_hasse_diagrams([agreed], folder / "deepest.png", titles=[title]))
     for names, what in ((found.central(), "central"), (found.outlying(), "outlying")):
         shown = _distinct(found, names)
         titles = [_title(found, name, f"most {what}") for name in shown]
         orders = [found.order(name) for name in shown]
-        saved.append(save_hasse_diagrams(orders, folder / f"{what}.png", titles=titles, highlight=agreed.edges()))
+        saved.append(save_hasse_diagrams(orders, folder / f"{what}.png", titles=titles))
     return saved
 
 
@@ -65,5 +66,9 @@ def _title(found: SuiteDepth, name: str, what: str) -> str:
     return f"{name}: {what}, depth {found.depths[found.functions.index(name)]:.3f}"
 
 
-def _all_share(found: SuiteDepth) -> str:
-    return f"what all {len(found.orders)} orders share"
+def _all(found: SuiteDepth) -> str:
+    return f"all {len(found.orders)} orders"
+
+
+def _share(order: PartialOrder, who: str) -> str:
+    return f"what {who} share{'' if order.edges() else ': nothing'}"

@@ -89,8 +89,8 @@ def plot_depths(found: SuiteDepth, *, ax: Axes | None = None) -> Axes:
     colour = [tones.get(name, GREY) for name in found.functions]
     ax.errorbar(found.depths, height, xerr=2 * found.errors, fmt="none", ecolor=GREY, linewidth=0.8, zorder=2)
     ax.scatter(found.depths, height, color=colour, edgecolor="#404040", linewidth=0.5, s=28, zorder=3)
-    for names, tone in ends:
-        _name(ax, found, names, tone, height)
+    for (names, tone), side in zip(ends, ("right", "left"), strict=True):
+        _name(ax, found, names, tone, height, side)
     ax.set_yticks([])
     ax.set_ylim(-0.5, max(1.3, float(height.max()) + 0.6))
     ax.set_xlabel("depth")
@@ -108,15 +108,15 @@ def _stacked(depths: FloatArray) -> FloatArray:
     return np.array([_STEP * np.count_nonzero(group[:place] == own) for place, own in enumerate(group)])
 
 
-def _name(ax: Axes, found: SuiteDepth, names: list[str], tone: str, height: FloatArray) -> None:
-    """Name the functions at one end above the highest of their dots."""
+def _name(ax: Axes, found: SuiteDepth, names: list[str], tone: str, height: FloatArray, side: str) -> None:
+    """Name the functions at one end above the highest of their dots, towards the middle of the figure."""
     if not names:
         return
     places = [found.functions.index(name) for name in names]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     text = break_lines(", ".join(names[:_MOST_NAMES]) + more, 26)
     at = float(found.depths[places].mean()), float(height[places].max()) + 0.12
-    ax.text(*at, text, ha="center", va="bottom", fontsize=8, color=tone, parse_math=False)
+    ax.text(*at, text, ha=side, va="bottom", fontsize=8, color=tone, parse_math=False)
 
 
 def _write_counts(ax: Axes, counts: FloatArray, most: int) -> None:

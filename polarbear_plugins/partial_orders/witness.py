@@ -268,9 +268,9 @@ class WitnessSearch:
         bits = self.orders.bits
         i, j = bits.first_edge(states.options)
         relation, transpose, forbidden = states.relation, states.transpose, states.forbidden
-        # What is below j has more above it now, then what is above i more below it.
+        # What is below j has more above it now, and what is above i more below it.
         more = forbidden | bits.outer(transpose, j, forbidden, i)
-        more |= bits.outer(more, j, transpose, i)
+        more |= bits.outer(forbidden, j, transpose, i)  # both would need the edge from i to j to be forbidden
         extended = _Order(states.column, bits.close(relation, i, j), bits.close(transpose, j, i), more)
         states.forbidden = forbidden | bits.outer(transpose, i, transpose, j)
         states.options = states.options & ~states.forbidden

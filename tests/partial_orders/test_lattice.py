@@ -11,7 +11,7 @@ from polarbear_plugins.partial_orders import from_criteria, measure_depth
 from polarbear_plugins.partial_orders.lattice import Lattice
 from polarbear_plugins.partial_orders.levels import which_are_generic
 from polarbear_plugins.partial_orders.sums import _sum_over_branches, _sum_over_lattice
-from polarbear_plugins.partial_orders.witness import Family, PackedOrders, has_own_marks
+from polarbear_plugins.partial_orders.witness import Family, PackedOrders, WitnessSearch, has_own_marks
 from polarbear_plugins.partial_orders.work import Work
 
 
@@ -84,4 +84,42 @@ def test_two_orders_that_differ_in_one_edge_are_in_no_generic_set() -> None:
     better[1, 0, 1] = True
     orders = PackedOrders(better)
     assert not _sum_over_lattice(orders, np.full(2, 0.5), orders, 2, Work()).generic
+    # One has the edge and the other lacks it, but no order does both.
+    assert not any(Lattice(better)._shown(np.array(half))[3] for half in itertools.product([False, True], repeat=3))
     assert measure_depth([from_criteria(pd.DataFrame({"x": [1, 2]}))] * 2).depths.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_the_halves_what_they_show_to_be_generic_is_also_where_orders_share_edges(seed: int) -> None:
+    better = np.unique(
+        relations(7, 5, seed, criteria=2, correlation=0.3) | np.triu(np.ones((5, 5), dtype=bool), 2), axis=0
+    )
+    better = np.array([each for each in better if is_order(each)])
+    orders, lattice = PackedOrders(better), Lattice(better)
+    candidates = lattice.candidates(len(better))
+    generic = which_are_generic(candidates, orders, Work())
+    for half in itertools.product([False, True], repeat=5):
+        assert generic[lattice._shown(np.array(half))[candidates]].all()
+
+
+def is_order(better: BoolArray) -> bool:
+    steps = better.astype(int)
+    return not (better & better.T).any() and not (((steps @ steps) > 0) & ~better).any()
+
+
+@pytest.mark.parametrize(("items", "size"), [(6, 3), (11, 5), (20, 6)])
+def test_forbidden_edges_are_updated_to_what_they_would_be_from_the_beginning(items: int, size: int) -> None:
+    orders = PackedOrders(relations(9, items, 4))
+    search = WitnessSearch(family_of(list(itertools.combinations(range(9), size)), orders), orders)
+    columns = np.arange(search.found.size)
+    diagonal, edges = orders.bits.diagonal, orders.bits.pack(np.ones((1, items, items), dtype=np.bool_))
+    states = search._evaluate(
+        search._begin(columns, search.family.common | diagonal, search.family.transpose | diagonal)
+    )
+    steps = 0
+    while states.column.size:
+        extended, _ = search._extend(states)
+        again = search._begin(extended.column, extended.relation, extended.transpose)
+        assert not ((extended.forbidden ^ again.forbidden) & edges).any()
+        states, steps = search._evaluate(extended), steps + 1
+    assert steps > 1

@@ -42,7 +42,7 @@ def which_are_generic(sets: Sets, orders: PackedOrders, work: Work) -> Flags:
     """Whether each set, a number whose bits are its members, is union-free generic."""
     generic = np.zeros(sets.size, dtype=np.bool_)
     sizes = np.bitwise_count(sets)
-    work.total = float(sizes.sum(dtype=np.int64))  # the time for a set grows with its size
+    work.start(float(sizes.sum(dtype=np.int64)))  # the time for a set grows with its size
     smaller = _Witnesses.none(orders)
     for size in np.unique(sizes).tolist():
         level = np.flatnonzero(sizes == size)

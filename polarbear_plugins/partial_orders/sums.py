@@ -112,7 +112,7 @@ def _sum_over_branches(
     its last member can be added after it.  The sets on top of the stack grow first, which keeps memory small.
     """
     expected = estimate_candidates(orders, largest, np.random.default_rng(0))
-    work.total = sum(size * number for size, number in expected.items())
+    work.start(sum(size * number for size, number in expected.items()))
     sums = SetSums(0.0, np.zeros(len(queries)), {}, {}, np.zeros(len(queries)))
     stack = [_Branch.singles(orders, weights)]
     while stack:

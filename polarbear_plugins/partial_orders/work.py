@@ -38,6 +38,10 @@ class Work:
     done: float = 0.0
     began: float = field(default_factory=time.process_time)
 
+    def start(self, total: float) -> None:
+        """Begin with work of this amount, which may be an estimate."""
+        self.total, self.done, self.began = total, 0.0, time.process_time()
+
     def advance(self, amount: float) -> None:
         """Some of the work was done.
 
@@ -50,7 +54,7 @@ class Work:
         spent = time.process_time() - self.began
         if spent < _PROBE:
             return
-        share = min(self.done / self.total, 1.0)  # the total may be an estimate
+        share = min(self.done / self.total, 1.0)
         if self.limit is not None and spent / share > self.limit:
             raise TooMuchWorkError(spent / share)
         if self.watch is not None:

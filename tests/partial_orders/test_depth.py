@@ -22,6 +22,7 @@ from polarbear_plugins.partial_orders.depth import depth_changes, measure_depth,
 from polarbear_plugins.partial_orders.order import from_criteria
 from polarbear_plugins.partial_orders.sums import estimate_candidates
 from polarbear_plugins.partial_orders.witness import PackedOrders
+from polarbear_plugins.partial_orders.work import TooMuchWorkError, Work
 
 Edges = frozenset[tuple[int, int]]
 
@@ -427,3 +428,19 @@ def test_depths_are_told_with_the_pairs_of_each_function() -> None:
     }
     second = depth[(depth["function"] == "f2") & depth["better"]]
     assert list(zip(second["optimizer"], second["other"], strict=True)) == [("c", "a")]
+
+
+def test_the_time_of_the_work_counts_from_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("polarbear_plugins.partial_orders.work.time.process_time", lambda: clock[0])
+    seen: list[tuple[float, float]] = []
+    work = Work(limit=60, watch=lambda share, left: seen.append((share, left)))
+    clock[0] = 50.0  # spent on what all sets have in common
+    work.start(100)
+    clock[0] = 52.0
+    work.advance(10)
+    assert seen == [(0.1, 18.0)]
+    clock[0] = 70.0
+    with pytest.raises(TooMuchWorkError) as problem:
+        work.advance(5)
+    assert problem.value.seconds == pytest.approx(20 / 0.15)

@@ -109,7 +109,7 @@ def main() -> None:
         rng = np.random.default_rng(arguments.seed)
         orders = random_orders(arguments.orders, arguments.optimizers, arguments.criteria, correlation, rng)
         start = time.process_time()
-        found = measure_depth(orders, tolerance=arguments.tolerance)
+        found = measure_depth(orders, tolerance=arguments.tolerance, most_seconds=None)
         ours = time.process_time() - start
         print(
             f"correlation {correlation:g}: {len(orders)} orders of {arguments.optimizers}: {ours:.2f} s, "

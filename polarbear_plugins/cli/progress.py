@@ -36,6 +36,30 @@ def spinner(text: str) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def share_bar(text: str) -> Iterator[Callable[[float, float], None]]:
+    """Show a text and the elapsed time during the block, and what it is told: the share that is done and seconds left.
+
+    Silent unless standard error is a terminal.
+    """
+    shown = PlainConsole(stderr=True)
+    if not shown.is_terminal:
+        yield lambda *_: None
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
+    )
+    with Bar(*columns, console=shown, transient=True) as bar:
+        task = bar.add_task(text, total=None, left="")
+        yield lambda share, seconds: bar.update(
+            task, completed=share, total=1.0, left=f"about {format_duration(seconds)} left"
+        )
+
+
 def compute_unless_interrupted(compute: Callable[[], Result], what: str) -> Result | None:
     """Compute an optional part of a command: ctrl-C skips it with a note, and the command goes on."""
     try:
@@ -134,10 +158,18 @@ class ProgressView:
         if cost is None:
             return ""
         seconds = cost * (time.monotonic() - self._began) / spent
-        return f" · about {_duration(seconds)} left"
+        return f" · about {format_duration(seconds)} left"
 
 
-def _duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
+    """Text of a duration.
+
+    >>> format_duration(75), format_duration(600), format_duration(9000), format_duration(1e9)
+    ('75 s', '10 min', '2.5 h', '32 years')
+    """
     if seconds < 90:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    years = seconds / (365.25 * 86400)
+    return f"{seconds / 3600:,.1f} h" if years < 1 else f"{years:.2g} years"

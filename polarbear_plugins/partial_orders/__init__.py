@@ -11,20 +11,24 @@ from polarbear_plugins.partial_orders.criteria import (
     split_criteria,
     time_to_targets,
 )
-from polarbear_plugins.partial_orders.depth import CommonStructure, SuiteDepth, depth_changes, measure_depth, ufg_depth
+from polarbear_plugins.partial_orders.depth import depth_changes, measure_depth, ufg_depth
 from polarbear_plugins.partial_orders.order import IndifferenceError, PartialOrder, from_criteria
+from polarbear_plugins.partial_orders.shared import above_counts, shared_order
+from polarbear_plugins.partial_orders.suite import CommonStructure, SuiteDepth
 
 __all__ = [
     "CommonStructure",
     "IndifferenceError",
     "PartialOrder",
     "SuiteDepth",
+    "above_counts",
     "best_at_timepoints",
     "depth_changes",
     "from_criteria",
     "measure_depth",
     "orders_of_functions",
     "read_criteria",
+    "shared_order",
     "split_criteria",
     "time_to_targets",
     "ufg_depth",

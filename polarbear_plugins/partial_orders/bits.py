@@ -70,8 +70,8 @@ class BitRelations:
             result |= work
         return result
 
-    def first_edge(self, edges: Words) -> tuple[Words, Places, Places]:
-        """One edge of each column, none of which is empty: as a relation, and its two items."""
+    def first_edge(self, edges: Words) -> tuple[Places, Places]:
+        """The two items of one edge of each column, none of which is empty."""
         word = np.full(edges.shape[1], self.words - 1)
         bits = edges[-1]
         for place in range(self.words - 2, -1, -1):
@@ -80,18 +80,21 @@ class BitRelations:
             word[here] = place
         lowest = bits & (~bits + _ONE)
         position = np.bitwise_count(lowest - _ONE).astype(np.intp)
-        single = np.zeros_like(edges)
-        single[word, np.arange(word.size)] = lowest
-        return single, word * self.rows_in_word + position // self.items, position % self.items
+        return word * self.rows_in_word + position // self.items, position % self.items
+
+    def outer(self, first: Words, i: Places, second: Words, j: Places) -> Words:
+        """Edges from each a with an edge from a to i in the first, to each b with an edge from j to b in the second."""
+        place, slot = np.divmod(j, self.rows_in_word)
+        row = second[place, np.arange(j.size)] >> (slot * self.items).astype(np.uint64)
+        row &= self._row
+        result = first >> i.astype(np.uint64)
+        result &= self._column
+        result *= row
+        return result
 
     def close(self, relation: Words, i: Places, j: Places) -> Words:
         """Add the edge from i to j to reflexive transitive relations, and close them."""
-        place, slot = np.divmod(j, self.rows_in_word)
-        below = relation[place, np.arange(i.size)] >> (slot * self.items).astype(np.uint64)
-        below &= self._row
-        result = relation >> i.astype(np.uint64)
-        result &= self._column
-        result *= below
+        result = self.outer(relation, i, relation, j)
         result |= relation
         return result
 

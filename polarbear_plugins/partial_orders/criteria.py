@@ -171,8 +171,8 @@ def read_criteria(
     header = text_table_header(path, mark)
     if len(header) == 1 and ";" in header[0]:
         raise SourceError(
-            f"{path.name}: the columns seem to be separated by semicolons. Use separator=';' "
-            "(--separator ';'), and decimal=',' (--decimal ',') if decimals have commas."
+            f"{path.name}: the columns seem to be separated by semicolons. Use separator=';', and "
+            "decimal=',' if decimals have commas."
         )
     names = [name for name in (function, optimizer) if name in header]
     frame = read_text_table(path, mark, names=names, numbers=set(header) - set(names), decimal=decimal)
@@ -210,7 +210,9 @@ def orders_of_functions(
             orders[name] = from_criteria(frame, larger, indifferent=kind, missing=missing)
         except IndifferenceError as problem:
             if indifferent != "leave-out":
-                raise IndifferenceError(f"{name}: {problem}") from None
+                raise IndifferenceError(
+                    f'{name}: {problem} Or leave out such test functions with indifferent="leave-out".'
+                ) from None
             left_out.append(name)
         except InvalidInputError as problem:
             raise InvalidInputError(f"{name}: {problem}") from None

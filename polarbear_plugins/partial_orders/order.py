@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -194,6 +194,32 @@ def _cycle(relation: NDArray[np.bool_], start: int, names: Sequence[str]) -> lis
                 seen.add(after)
                 paths.append([*path, after])
     raise AssertionError("there is a cycle through the start")
+
+
+def names_and_orders(
+    orders: Iterable[PartialOrder] | Mapping[str, PartialOrder], what: str, optimizers: tuple[str, ...] | None = None
+) -> tuple[tuple[str, ...], tuple[PartialOrder, ...]]:
+    """Names and orders, all with the optimizers in the same sequence."""
+    if isinstance(orders, Mapping):
+        names, given = [str(name) for name in orders], list(orders.values())
+    elif isinstance(orders, Iterable):
+        given = list(orders)
+        names = [str(number) for number in range(len(given))]
+    else:
+        raise InvalidInputError(f"{what}: expected partial orders, got {short(orders)}.")
+    if not given:
+        raise InvalidInputError(f"{what}: expected partial orders, got none.")
+    for name, order in zip(names, given, strict=True):
+        if not isinstance(order, PartialOrder):
+            raise InvalidInputError(f"{what}, {name!r}: expected a PartialOrder, got {short(order)}.")
+        optimizers = order.optimizers if optimizers is None else optimizers
+        different = sorted(set(order.optimizers) ^ set(optimizers))
+        if different:
+            raise InvalidInputError(
+                f"{what}, {name!r}: all orders must have the same optimizers, but not all have {different[0]!r}."
+            )
+    same = tuple(order if order.optimizers == optimizers else order.among(optimizers or ()) for order in given)
+    return tuple(names), same
 
 
 Indifference: TypeAlias = Literal["refuse", "incomparable"]

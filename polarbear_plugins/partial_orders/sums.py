@@ -5,19 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.partial_orders.bits import Flags, Places, Words, any_bit
+from polarbear_plugins.partial_orders.lattice import MOST_ORDERS, Lattice
+from polarbear_plugins.partial_orders.levels import which_are_generic
 from polarbear_plugins.partial_orders.witness import Columns, Family, PackedOrders, find_witnesses, has_own_marks, join
+from polarbear_plugins.partial_orders.work import Work
 
 _CHUNK = 16384  # sets drawn at once
 _MAX_GROWN = 400_000  # sets that grow from others at once, to bound memory
 _BATCH = 4096  # columns that fit in the cache
 _MIN_DRAWS = 64  # for each size, however small its weight
 _POPULATION = 500  # sets used to estimate the number of candidates
+_RARE = 64  # if one of this many sets is asked for, going through all of them is not worth it
 
 
 @dataclass(slots=True)
@@ -65,13 +70,49 @@ def tail_weights(weights: FloatArray) -> FloatArray:
     return np.append(np.cumsum(weight_by_size(weights)[::-1])[::-1], 0.0)
 
 
-def sum_over_sets(orders: PackedOrders, weights: FloatArray, queries: PackedOrders, largest: int) -> SetSums:
+def sum_over_sets(
+    orders: PackedOrders, weights: FloatArray, queries: PackedOrders, largest: int, work: Work | None = None
+) -> SetSums:
     """Test every set of up to ``largest`` members that may be union-free generic.
+
+    Raises
+    ------
+    TooMuchWorkError
+        It would take longer than the limit of ``work``.
+    """
+    work, count = work or Work(), len(orders)
+    if count <= MOST_ORDERS and _RARE * sum(math.comb(count, size) for size in range(largest + 1)) >= 2**count:
+        return _sum_over_lattice(orders, weights, queries, largest, work)
+    return _sum_over_branches(orders, weights, queries, largest, work)
+
+
+def _sum_over_lattice(
+    orders: PackedOrders, weights: FloatArray, queries: PackedOrders, largest: int, work: Work
+) -> SetSums:
+    lattice = Lattice(orders.relations)
+    candidates = lattice.candidates(largest)
+    doubtful = lattice.leave_out_simple(candidates, np.random.default_rng(0))
+    none = doubtful[~which_are_generic(doubtful, orders, work)]
+    generic = np.setdiff1d(candidates, none, assume_unique=True)
+    total, around = lattice.sums(generic, weights, queries.relations)
+    tested: dict[int, int] = {}
+    found: dict[int, int] = {}
+    _count(np.bitwise_count(candidates), tested)
+    _count(np.bitwise_count(generic), found)
+    return SetSums(total, around, tested, found, np.zeros(len(queries)))
+
+
+def _sum_over_branches(
+    orders: PackedOrders, weights: FloatArray, queries: PackedOrders, largest: int, work: Work
+) -> SetSums:
+    """Test sets that grow from others.
 
     Sets grow by members of higher number, as long as each member has its own mark; that holds for all subsets of a
     union-free generic set, so none is missed.  For the same reason, only members that could be added to a set before
     its last member can be added after it.  The sets on top of the stack grow first, which keeps memory small.
     """
+    expected = estimate_candidates(orders, largest, np.random.default_rng(0))
+    work.start(sum(size * number for size, number in expected.items()))
     sums = SetSums(0.0, np.zeros(len(queries)), {}, {}, np.zeros(len(queries)))
     stack = [_Branch.singles(orders, weights)]
     while stack:
@@ -88,6 +129,7 @@ def sum_over_sets(orders: PackedOrders, weights: FloatArray, queries: PackedOrde
         sums.total += float(weight.sum())
         sums.around += _surrounds(family.take(generic), queries) @ weight
         stack.append(grown.take(np.flatnonzero((family.size < largest) & growth.further.any(axis=0))))
+        work.advance(float(family.size.sum()))
     return sums
 
 
@@ -140,25 +182,25 @@ def sample_sums(
     return sums
 
 
-def estimate_candidates(orders: PackedOrders, largest: int, rng: np.random.Generator) -> float:
-    """Estimated number of sets that :func:`sum_over_sets` would test.
+def estimate_candidates(orders: PackedOrders, largest: int, rng: np.random.Generator) -> dict[int, float]:
+    """Estimated number of sets of each size that :func:`sum_over_sets` would test.
 
     A uniform sample of the candidates of one size grows by a member; the candidates among the results are a uniform
     sample of the next size, because every subset of a candidate is a candidate.
     """
-    count, compatible = len(orders), _compatible(orders)
+    count, compatible = len(orders), compatible_orders(orders)
     members = np.arange(count, dtype=np.uint16)[None]
-    total, sets = 0.0, float(count)
+    expected, sets = {}, float(count)
     for size in range(2, largest + 1):
         which, new = np.nonzero(np.logical_and.reduce(compatible[members], axis=0))
         family = Family.of(members, orders).take(which).with_member(new.astype(np.uint16), orders)
         good = np.flatnonzero(has_own_marks(family, orders))
-        sets *= good.size / members.shape[1] / size
-        total += sets
         if not good.size:
             break
+        sets *= good.size / members.shape[1] / size
+        expected[size] = sets
         members = family.members[:, rng.permutation(good)[:_POPULATION]]
-    return total
+    return expected
 
 
 @dataclass(slots=True)
@@ -182,7 +224,7 @@ class _Branch:
         count = len(orders)
         family = Family.of(np.arange(count, dtype=np.uint16)[None], orders)
         none = np.zeros(count, dtype=np.bool_)
-        further = np.tril(_compatible(orders), -1)
+        further = np.tril(compatible_orders(orders), -1)
         return cls(family, _Growth(further, weights, none, family.common, family.transpose))
 
     def take(self, columns: Places) -> _Branch:
@@ -199,7 +241,7 @@ class _Branch:
         families, growths = [self.family.part(slice(0, 0))], [self.growth.part(slice(0, 0))]
         parents: list[Places] = []
         below, member = np.nonzero(self.growth.further.T)
-        compatible = _compatible(orders)
+        compatible = compatible_orders(orders)
         alive = np.zeros_like(self.growth.further)
         for first in range(0, below.size, _BATCH):
             which, new = below[first : first + _BATCH], member[first : first + _BATCH]
@@ -218,7 +260,7 @@ class _Branch:
         return grown
 
 
-def _compatible(orders: PackedOrders) -> Flags:
+def compatible_orders(orders: PackedOrders) -> Flags:
     """Which orders may be together in a set: those that differ in two or more edges.
 
     Such a pair is always union-free generic.  Of two orders that differ in one edge, the one with the edge needs a
@@ -272,6 +314,6 @@ def _draw_sets(
         yield part, members
 
 
-def _count(sizes: Places, counts: dict[int, int]) -> None:
+def _count(sizes: NDArray[Any], counts: dict[int, int]) -> None:
     for size, number in zip(*np.unique(sizes, return_counts=True), strict=True):
         counts[int(size)] = counts.get(int(size), 0) + int(number)

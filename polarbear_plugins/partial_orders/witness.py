@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from polarbear_plugins.partial_orders.bits import BitRelations, Flags, Places, Words, any_bit
 
-_BATCH = 4096  # columns that fit in the cache
+_WORDS = 49152  # of the relations that are searched at once: few enough for the cache, many enough for numpy
 _FEW_ITEMS = 15  # up to which edges can be counted in 8 bits
 
 ColumnsT = TypeVar("ColumnsT", bound="Columns")
@@ -61,6 +61,7 @@ class PackedOrders:
     """Distinct partial orders ``relations[order, i, j]``, packed into words."""
 
     def __init__(self, relations: Flags) -> None:
+        self.relations = relations
         self.bits = BitRelations(relations.shape[-1])
         self.words = self.bits.pack(relations)
         self.transposes = self.bits.pack(relations.swapaxes(1, 2))
@@ -158,19 +159,25 @@ def find_witnesses(
     found, witnesses
         The witnesses, in the form of ``start``; undefined where there is none.
     """
-    search = _Search(family, orders)
-    search.climb(np.flatnonzero(started), *start)
+    search = WitnessSearch(family, orders)
+    columns = np.flatnonzero(started)
+    search.climb(columns, *(np.take(words, columns, axis=1) for words in start))
     search.complete(np.flatnonzero(~search.found))
     return search.found, search.witnesses
 
 
 @dataclass(slots=True)
 class _Order(Columns):
-    """Partial witnesses: the set, the reflexive relation and its transpose."""
+    """Partial witnesses: the set, the reflexive relation, its transpose, and the edges that must not be added.
+
+    Forbidden are the edges whose transitive closure would leave the union of the set, which also prevents cycles, and
+    those that were tried without success.
+    """
 
     column: Places
     relation: Words
     transpose: Words
+    forbidden: Words
 
 
 @dataclass(slots=True)
@@ -180,23 +187,35 @@ class _States(Columns):
     column: Places
     relation: Words
     transpose: Words
+    forbidden: Words
     options: Words
 
 
-class _Search:
+class WitnessSearch:
+    """Search for a witness of each set of a family.
+
+    Attributes
+    ----------
+    found
+        Which sets have one.
+    witnesses
+        The reflexive relation and its transpose; undefined where there is none.
+    """
+
     def __init__(self, family: Family, orders: PackedOrders) -> None:
         self.family, self.orders = family, orders
         self.found = np.zeros(len(family), dtype=np.bool_)
+        self._batch = max(1024, _WORDS // orders.bits.words)
         self.witnesses = np.empty_like(family.common), np.empty_like(family.common)
 
     def climb(self, columns: Places, relation: Words, transpose: Words) -> None:
-        """Add edges to given orders as long as possible, without backtracking."""
+        """Add edges to an order for each of some sets as long as possible, without backtracking."""
         states, first = None, 0
         while first < columns.size or (states is not None and states.column.size):
             # Refill finished columns: operations on few columns are inefficient.
-            fresh = columns[first : first + _BATCH - (0 if states is None else states.column.size)]
-            first += fresh.size
-            orders = [_Order(fresh, *(np.take(words, fresh, axis=1) for words in (relation, transpose)))]
+            fresh = slice(first, first + self._batch - (0 if states is None else states.column.size))
+            first = fresh.stop
+            orders = [self._begin(columns[fresh], relation[:, fresh], transpose[:, fresh])]
             if states is not None and states.column.size:
                 orders.append(self._extend(states)[0])
             states = self._evaluate(join(orders))
@@ -208,10 +227,10 @@ class _Search:
         first = 0
         while stack or first < columns.size:
             states = self._pop(stack) if stack else None
-            fresh = columns[first : first + max(0, _BATCH - (0 if states is None else states.column.size))]
+            fresh = columns[first : first + max(0, self._batch - (0 if states is None else states.column.size))]
             first += fresh.size
-            begin = (np.take(words, fresh, axis=1) | diagonal for words in (self.family.common, self.family.transpose))
-            orders = [_Order(fresh, *begin)]
+            common = (np.take(words, fresh, axis=1) | diagonal for words in (self.family.common, self.family.transpose))
+            orders = [self._begin(fresh, *common)]
             if states is not None and states.column.size:
                 extended, left = self._extend(states)
                 orders.append(extended)
@@ -223,39 +242,49 @@ class _Search:
         """Take states from the top until there are enough for an efficient operation; drops those of finished sets."""
         taken: list[_States] = []
         size = 0
-        while stack and size < _BATCH:
+        while stack and size < self._batch:
             states = stack.pop()
             finished = self.found[states.column]
             if finished.any():
                 states = states.take(np.flatnonzero(~finished))
-            if size + states.column.size > 2 * _BATCH:
-                stack.append(states.part(slice(0, -_BATCH)))
-                states = states.part(slice(-_BATCH, None))
+            if size + states.column.size > 2 * self._batch:
+                stack.append(states.part(slice(0, -self._batch)))
+                states = states.part(slice(-self._batch, None))
             taken.append(states)
             size += states.column.size
         return join(taken)
 
-    def _extend(self, states: _States) -> tuple[_Order, _States]:
-        """Orders with one option added, and the states with the options left to try."""
+    def _begin(self, column: Places, relation: Words, transpose: Words) -> _Order:
+        """Partial witnesses to start from: adding an edge also adds those from all above it to all below it."""
         bits = self.orders.bits
-        edge, i, j = bits.first_edge(states.options)
-        extended = _Order(states.column, bits.close(states.relation, i, j), bits.close(states.transpose, j, i))
-        states.options = states.options ^ edge
+        forbidden = ~np.take(self.family.union, column, axis=1)
+        edges = np.flatnonzero(any_bit(relation ^ bits.diagonal))
+        below = np.take(transpose, edges, axis=1)
+        forbidden[:, edges] = bits.product(below, bits.product(np.take(forbidden, edges, axis=1), below))
+        return _Order(column, relation, transpose, forbidden)
+
+    def _extend(self, states: _States) -> tuple[_Order, _States]:
+        """Orders with one option added, and the states with the options left to try, without that edge."""
+        bits = self.orders.bits
+        i, j = bits.first_edge(states.options)
+        relation, transpose, forbidden = states.relation, states.transpose, states.forbidden
+        # What is below j has more above it now, and what is above i more below it.
+        more = forbidden | bits.outer(transpose, j, forbidden, i)
+        more |= bits.outer(forbidden, j, transpose, i)  # both would need the edge from i to j to be forbidden
+        extended = _Order(states.column, bits.close(relation, i, j), bits.close(transpose, j, i), more)
+        states.forbidden = forbidden | bits.outer(transpose, i, transpose, j)
+        states.options = states.options & ~states.forbidden
         return extended, states.take(np.flatnonzero(any_bit(states.options)))
 
     def _evaluate(self, order: _Order) -> _States:
         """Record the witnesses among some orders, and return the options of the others, where there are any.
 
-        The options are edges of the unmarked member with the fewest: those that only it has and whose transitive
-        closure stays within the union of the set, which also prevents cycles.  An edge from i to j implies edges from i
-        and all above it to j and all below it.
+        The options are edges of the unmarked member with the fewest: those that only it has and that may be added.
         """
         bits, family = self.orders.bits, self.family
         column, relation, transpose = order.column, order.relation, order.transpose
-        only_one, union, lacked = (
-            np.take(words, column, axis=1) for words in (family.only_one, family.union, family.all_but_one)
-        )
-        free = only_one & ~bits.product(transpose, bits.product(~union, transpose))
+        only_one, lacked = (np.take(words, column, axis=1) for words in (family.only_one, family.all_but_one))
+        free = only_one & ~order.forbidden
         lacked &= ~relation
         only_one &= relation
         only_one ^= lacked
@@ -279,7 +308,7 @@ class _Search:
         for witnesses, words in zip(self.witnesses, (relation, transpose), strict=True):
             witnesses[:, column[done]] = np.take(words, done, axis=1)
         open_ = np.flatnonzero((fewest > 0) & (fewest != marked))
-        states = _States(column, relation, transpose, free).take(open_)
+        states = _States(column, relation, transpose, order.forbidden, free).take(open_)
         states.options &= np.take(self.orders.words, scarcest[open_], axis=1)
         return states
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from polarbear_plugins.plots.attainment import plot_attainment_difference, plot_ecdf
 from polarbear_plugins.plots.comparisons import plot_bootstrap_ranks, plot_values, plot_wins
+from polarbear_plugins.plots.depths import plot_above, plot_depths
 from polarbear_plugins.plots.differences import (
     plot_differences,
     plot_normal_quantiles,
@@ -19,10 +20,12 @@ from polarbear_plugins.plots.style import colours
 
 __all__ = [
     "colours",
+    "plot_above",
     "plot_allocation",
     "plot_attainment_difference",
     "plot_bootstrap_ranks",
     "plot_critical_differences",
+    "plot_depths",
     "plot_differences",
     "plot_dominance",
     "plot_ecdf",

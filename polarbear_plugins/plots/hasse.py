@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
 from polarbear_plugins.partial_orders.order import PartialOrder
-from polarbear_plugins.plots.style import BLUE, ORANGE, break_lines
+from polarbear_plugins.plots.style import BLUE, ORANGE, break_lines, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,11 +116,7 @@ def save_hasse_diagrams(
     widths = [layout.width for layout in layouts]
     for place, (order, ax) in enumerate(zip(orders, _side_by_side(figure, widths), strict=True)):
         plot_hasse_diagram(order, ax=ax, title=titles[place] if place < len(titles) else None, highlight=thick)
-    try:
-        figure.savefig(path)
-    except (ValueError, OSError) as problem:
-        raise InvalidInputError(f"The figure cannot be saved as {path}: {' '.join(str(problem).split())}") from None
-    return path
+    return save_figure(figure, path)
 
 
 def _side_by_side(figure: Figure, widths: Sequence[float]) -> list[Any]:

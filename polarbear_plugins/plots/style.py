@@ -6,12 +6,13 @@ import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.errors import InvalidInputError, short
+from polarbear_plugins.errors import InvalidInputError, reason, short
 from polarbear_plugins.extras import require
 from polarbear_plugins.names import as_name
 
@@ -116,6 +117,15 @@ def new_axes(
     elif not isinstance(ax, require("matplotlib.axes", extra="plots", who=who).Axes):
         raise InvalidInputError(f"{who}: ax must be Axes of matplotlib, got {short(ax)}.")
     return ax
+
+
+def save_figure(figure: Any, path: Path) -> Path:
+    """Save a figure in the format of the suffix (.png, .pdf, .svg); returns the path."""
+    try:
+        figure.savefig(path)
+    except (ValueError, OSError) as problem:
+        raise InvalidInputError(f"The figure cannot be saved as {path}: {reason(problem)}") from None
+    return path
 
 
 def size_in_points(ax: Axes) -> tuple[float, float]:

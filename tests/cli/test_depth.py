@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from command_line import Command
 from polarbear_plugins import RaceSettings, race
 from polarbear_plugins.partial_orders.criteria import best_at_timepoints, orders_of_functions, read_criteria
 from polarbear_plugins.partial_orders.depth import measure_depth
+from polarbear_plugins.partial_orders.shared import above_counts, shared_order
 
 TABLE = """function,optimizer,loss,seconds
 f1,a,1,5
@@ -45,7 +47,7 @@ def test_a_table_of_criteria_gives_depths_and_a_conclusion(table: str) -> None:
         [row] = [line for line in text.splitlines() if line.startswith(f" {name} ")]
         assert f"{depth:.4f}" in row
     assert f"Most central: {', '.join(found.central())}." in text
-    assert "The 3 deepest orders (" in text
+    assert f"The {len(found.common(1).functions)} deepest orders (" in succeed(table, "--common", "1")
 
 
 def test_json_has_everything(table: str) -> None:
@@ -97,6 +99,8 @@ def test_the_central_and_the_outlying_order_are_drawn(table: str, tmp_path: Path
     figure = tmp_path / "orders.svg"
     assert f"saved {figure}" in succeed(table, "--figure", str(figure)).replace("\n", "")
     assert figure.read_text().startswith("<?xml")
+    names = re.findall("<!-- (.*) -->", figure.read_text())
+    assert any("most central" in name for name in names)
     assert "The figure cannot be saved as" in fail(table, "--figure", str(tmp_path / "orders.xyz"))
 
 
@@ -105,11 +109,11 @@ def test_the_central_and_the_outlying_order_are_drawn(table: str, tmp_path: Path
     [
         (["--function", "problem"], "criteria.csv has no column 'problem'"),
         (["--criterion", "memory"], "criteria.csv has no column 'memory'"),
-        (["--maximize", "memory"], "'memory' is not one of the criteria loss, seconds"),
+        (["--maximize", "memory"], "--maximize: 'memory' is not one of the criteria loss, seconds"),
         (["--without", "d"], "'d' is not one of the optimizers a, b, c"),
-        (["--tolerance", "2"], "tolerance: expected a number from 0 to below 1"),
-        (["--samples", "0"], "samples must be a whole number of at least 1"),
-        (["--common", "0"], "deepest must be a whole number of at least 1"),
+        (["--tolerance", "2"], "--tolerance: expected a number from 0 to below 1"),
+        (["--samples", "0"], "--samples must be a whole number of at least 1"),
+        (["--common", "0"], "--common must be a whole number of at least 1"),
         (["--at", "1", "--targets", "1"], "--at and --targets: give only one of the two"),
         (["--at", "soon"], "--at: expected numbers separated by commas, got 'soon'"),
         (["more.csv"], "Expected one table of criteria. For runs, give --at or --targets"),
@@ -131,3 +135,89 @@ def test_mistakes_are_one_line(table: str, arguments: list[str], message: str) -
 def test_a_single_function_or_optimizer_is_refused(table: str, keep: object, message: str) -> None:
     Path(table).write_text("\n".join(filter(keep, TABLE.splitlines())))  # type: ignore[call-overload]
     assert message in fail(table)
+
+
+EQUAL = """function,optimizer,loss
+f1,a,1
+f1,b,2
+f2,a,2
+f2,b,1
+"""
+
+
+def test_if_all_depths_are_equal_nothing_is_most_central(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    table = tmp_path / "equal.csv"
+    table.write_text(EQUAL)
+    text = succeed(str(table), "--figures", str(tmp_path / "figures"))
+    assert "All depths are equal: no function is more central than another." in text
+    assert "Most central" not in text
+    assert "All 2 orders agree on nothing." in text
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {"above.png", "depths.png", "shared.png"}
+    data = json.loads(succeed(str(table), "--json"))
+    assert (data["central"], data["outlying"]) == ([], [])
+    figure = tmp_path / "ends.svg"
+    succeed(str(table), "--figure", str(figure))
+    assert "what all 2 orders share" in figure.read_text()
+
+
+def test_figures_of_everything_the_paper_shows_are_drawn(root: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    text = succeed(
+        str(root / "examples" / "runs.csv"), "--at", "20,100,500", "--figures", str(tmp_path / "new" / "all")
+    )
+    saved = {path.name for path in (tmp_path / "new" / "all").iterdir()}
+    assert saved == {f"{name}.png" for name in ("above", "depths", "shared", "deepest", "central", "outlying")}
+    assert all(name in text for name in saved)
+    (tmp_path / "file").write_text("")
+    assert "--figures: the folder" in fail(
+        str(root / "examples" / "runs.csv"), "--at", "20", "--figures", str(tmp_path / "file" / "x")
+    )
+
+
+def test_json_says_how_often_each_is_above_each_other_and_what_all_share(table: str) -> None:
+    data = json.loads(succeed(table, "--json"))
+    orders = orders_of_functions(read_criteria(table))
+    assert data["above"] == above_counts(orders).to_numpy().tolist()
+    assert [tuple(edge) for edge in data["shared"]] == shared_order(orders).edges()
+    assert (data["sampled"], data["seconds_for_all"]) == (False, None)
+
+
+def test_what_takes_too_long_is_sampled_and_both_outputs_say_so(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = "".join(
+        f"f{i},{name},{i * k % 7},{i * i * k % 11}\n" for i in range(1, 9) for k, name in enumerate("abcd", 1)
+    )
+    Path(table).write_text(f"function,optimizer,loss,seconds\n{runs}")
+    monkeypatch.setattr("polarbear_plugins.partial_orders.work._PROBE", 0.0)
+    monkeypatch.setattr("polarbear_plugins.partial_orders.depth.AUTOMATIC_SAMPLES", 20)
+    arguments = [table, "--indifferent", "incomparable", "--seconds", "0"]
+    result = run(*arguments)
+    assert "--exact tests all" in result.stdout
+    assert "most_seconds" not in result.stdout + result.stderr
+    data = json.loads(succeed(*arguments, "--json"))
+    assert data["sampled"]
+    assert data["seconds_for_all"] > 0
+    exact = json.loads(succeed(*arguments, "--exact", "--json"))
+    assert not exact["sampled"]
+    assert "--exact and --samples: give only one" in fail(table, "--exact", "--samples", "5")
+
+
+@pytest.mark.parametrize(
+    ("cell", "advice"),
+    [
+        ("1", "--indifferent leave-out"),
+        ("1", "--indifferent incomparable"),
+        ("", "--missing worst or --missing incomparable"),
+    ],
+)
+def test_advice_names_options_as_they_are_typed(tmp_path: Path, cell: str, advice: str) -> None:
+    path = tmp_path / "criteria.csv"
+    path.write_text(f"function,optimizer,loss\nf1,a,1\nf1,b,{cell}\nf2,a,1\nf2,b,2\n")
+    message = fail(str(path))
+    assert advice in message
+    assert '="' not in message
+
+
+def test_semicolons_are_recognized_with_the_option_to_give(table: str) -> None:
+    Path(table).write_text(TABLE.replace(",", ";"))
+    assert "Use --separator ';', and --decimal ',' if" in fail(table)

@@ -15,13 +15,14 @@ from command_line import run_example
 from hypothesis import given, settings
 from numpy.typing import NDArray
 
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.partial_orders import PartialOrder
 from polarbear_plugins.partial_orders.criteria import orders_of_functions, read_criteria
 from polarbear_plugins.partial_orders.depth import depth_changes, measure_depth, ufg_depth
 from polarbear_plugins.partial_orders.order import from_criteria
 from polarbear_plugins.partial_orders.sums import estimate_candidates
 from polarbear_plugins.partial_orders.witness import PackedOrders
+from polarbear_plugins.partial_orders.work import TooMuchWorkError, Work
 
 Edges = frozenset[tuple[int, int]]
 
@@ -306,17 +307,43 @@ def test_the_number_of_candidates_is_estimated_well() -> None:
     tested = sum(measure_depth(orders, tolerance=0).tested.values())
     relations = np.array([order.better for order in orders])
     estimates = [estimate_candidates(PackedOrders(relations), 16, np.random.default_rng(seed)) for seed in range(5)]
-    assert estimates == pytest.approx([tested] * 5, rel=0.2)
+    assert [sum(estimate.values()) for estimate in estimates] == pytest.approx([tested] * 5, rel=0.2)
 
 
-def test_what_is_not_feasible_is_refused_before_it_begins_with_what_to_do() -> None:
+def test_what_would_take_too_long_is_sampled_with_a_warning_that_says_how_long_and_what_else_can_be_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("polarbear_plugins.partial_orders.work._PROBE", 0.1)
+    monkeypatch.setattr("polarbear_plugins.partial_orders.depth.AUTOMATIC_SAMPLES", 2000)
     orders = drawn(11, 40, 3, criteria=6)
-    with pytest.raises(
-        InvalidInputError, match=r"40 distinct orders needs about \d\.\de\+\d\d sets.*samples=.*most_sets"
+    with pytest.warns(
+        PolarBearWarning, match=r"40 distinct orders would take about \d.* CPU seconds.*most_seconds=None"
     ):
-        ufg_depth(orders)
-    found = measure_depth(orders, samples=2000, seed=1)
+        found = measure_depth(orders)
+    assert found.seconds_for_all is not None
+    assert found.seconds_for_all > 60
     assert 0 < found.errors.max() < 0.01
+    with pytest.warns(PolarBearWarning):
+        assert measure_depth(orders).depths.tolist() == found.depths.tolist()  # no seed is needed to get it again
+
+
+@pytest.mark.parametrize("count", [20, 26])
+def test_sets_are_tested_within_the_limit_or_drawn(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For both ways to go through the sets: all sets of few orders, and sets that grow from others."""
+    orders = drawn(4, count, 3, criteria=3)
+    seen: list[tuple[float, float]] = []
+    monkeypatch.setattr("polarbear_plugins.partial_orders.work._PROBE", 0.0)
+    exact = measure_depth(orders, most_seconds=None, watch=lambda share, left: seen.append((share, left)))
+    assert exact.seconds_for_all is None
+    assert not exact.errors.any()
+    shares = [share for share, _ in seen]
+    assert shares == sorted(shares)
+    assert 0 < shares[0] <= shares[-1] <= 1
+    assert seen[-1][1] == pytest.approx(0, abs=0.5)
+    with pytest.warns(PolarBearWarning, match="are drawn"):
+        found = measure_depth(orders, most_seconds=0)
+    assert found.seconds_for_all is not None
+    assert np.abs(found.depths - exact.depths).max() <= 5 * found.errors.max()
 
 
 def test_common_structure_of_the_deepest() -> None:
@@ -338,7 +365,7 @@ def test_dispersion_and_summary_describe_the_depths() -> None:
     found = measure_depth({f"f{i}": order for i, order in enumerate(drawn(5, 8, 3))})
     spread = found.dispersion()
     assert spread["range"] == pytest.approx(spread["maximum"] - spread["minimum"])
-    assert spread["standard_deviation"] == pytest.approx(np.std(found.depths))
+    assert spread["standard_deviation"] == pytest.approx(np.std(found.depths, ddof=1))
     summary = found.summary()
     assert summary.index[0] in found.central()
     assert summary.index[-1] in found.outlying()
@@ -368,7 +395,7 @@ def test_the_change_without_an_optimizer_is_the_depth_of_the_others_minus_the_de
         (drawn(3, 2, 0), {"tolerance": 1}, "tolerance"),
         (drawn(3, 2, 0), {"tolerance": float("nan")}, "tolerance"),
         (drawn(3, 2, 0), {"samples": 0}, "samples must be a whole number of at least 1"),
-        (drawn(3, 2, 0), {"most_sets": 0}, "most_sets must be"),
+        (drawn(3, 2, 0), {"most_seconds": -1}, "most_seconds: expected a number"),
     ],
 )
 def test_bad_input_is_refused(orders: Any, options: dict[str, Any], message: str) -> None:
@@ -401,3 +428,19 @@ def test_depths_are_told_with_the_pairs_of_each_function() -> None:
     }
     second = depth[(depth["function"] == "f2") & depth["better"]]
     assert list(zip(second["optimizer"], second["other"], strict=True)) == [("c", "a")]
+
+
+def test_the_time_of_the_work_counts_from_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("polarbear_plugins.partial_orders.work.time.process_time", lambda: clock[0])
+    seen: list[tuple[float, float]] = []
+    work = Work(limit=60, watch=lambda share, left: seen.append((share, left)))
+    clock[0] = 50.0  # spent on what all sets have in common
+    work.start(100)
+    clock[0] = 52.0
+    work.advance(10)
+    assert seen == [(0.1, 18.0)]
+    clock[0] = 70.0
+    with pytest.raises(TooMuchWorkError) as problem:
+        work.advance(5)
+    assert problem.value.seconds == pytest.approx(20 / 0.15)

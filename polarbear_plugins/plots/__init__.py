@@ -5,6 +5,7 @@ from __future__ import annotations
 from polarbear_plugins.plots.attainment import plot_attainment_difference, plot_ecdf
 from polarbear_plugins.plots.comparisons import plot_bootstrap_ranks, plot_values, plot_wins
 from polarbear_plugins.plots.hasse import plot_hasse_diagram, save_hasse_diagrams
+from polarbear_plugins.plots.leaderboard import plot_random_search, plot_rank_intervals, plot_score_parts
 from polarbear_plugins.plots.over_time import plot_model_check, plot_ratings, plot_timeline
 from polarbear_plugins.plots.rounds import plot_allocation, plot_dominance
 from polarbear_plugins.plots.style import colours
@@ -18,7 +19,10 @@ __all__ = [
     "plot_ecdf",
     "plot_hasse_diagram",
     "plot_model_check",
+    "plot_random_search",
+    "plot_rank_intervals",
     "plot_ratings",
+    "plot_score_parts",
     "plot_timeline",
     "plot_values",
     "plot_wins",

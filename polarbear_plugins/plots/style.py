@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.extras import require
+from polarbear_plugins.files import write_whole
 from polarbear_plugins.names import as_name
 
 if TYPE_CHECKING:
@@ -116,6 +118,12 @@ def new_axes(
     elif not isinstance(ax, require("matplotlib.axes", extra="plots", who=who).Axes):
         raise InvalidInputError(f"{who}: ax must be Axes of matplotlib, got {short(ax)}.")
     return ax
+
+
+def save_figure(ax: Axes, path: Path) -> Path:
+    """Save the figure of some axes completely or not at all, and return its path."""
+    figure: Any = ax.figure
+    return write_whole(path, figure.savefig)
 
 
 def size_in_points(ax: Axes) -> tuple[float, float]:

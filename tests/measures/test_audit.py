@@ -136,6 +136,40 @@ def test_no_pair_is_surer_with_more_algorithms_beside_it_than_alone() -> None:
         assert every.p[i, j] >= alone.p[0, 1] - 1e-12
 
 
+def test_a_pair_that_is_further_apart_is_never_less_sure() -> None:
+    for seed in range(5):
+        found = audit(board(instances=12, algorithms=8, seed=seed, step=0.1), seed=seed)
+        scores = board(instances=12, algorithms=8, seed=seed, step=0.1)[:, [int(name) for name in found.algorithms]]
+        differences = scores[:, :, None] - scores[:, None]
+        apart = np.abs(differences.sum(axis=0)) / np.sqrt((differences**2).sum(axis=0) + np.eye(8))
+        one, other = np.triu_indices(8, 1)
+        order = np.argsort(-apart[one, other])
+        assert (np.diff(found.p[one, other][order]) >= 0).all()
+
+
+def test_the_observation_counts_among_drawn_flips() -> None:
+    found = audit(board(instances=60, step=20.0), flips=999)
+    assert not found.exact
+    assert found.p.min() == 1 / 1000
+
+
+def test_a_large_constant_costs_no_precision() -> None:
+    scores = np.round(board() * 2**9) / 2**9
+    np.testing.assert_array_equal(audit(scores + 2.0**40).p, audit(scores).p)
+
+
+def test_enough_instances_are_needed_for_signs_to_decide_however_large_the_effect() -> None:
+    signs = np.array([0.5, 0.5, 0.5, -0.5, -0.5, -0.5])
+    steady = 1 + np.array([0.01, -0.01, 0.02, -0.02, 0.0, 0.0])
+    found = audit(np.stack([steady, np.zeros(6), signs, -signs], axis=1))
+    pair = found.neighbours[0]
+    assert (pair.first, pair.second, found.separated_pairs) == ("0", "1", 0)
+    # One of the 32 flips makes the last two as different as the first two are.
+    assert pair.p == 2 / 32
+    # A t test would find an effect of 63 standard deviations with three; the smallest p of eight signs is 1/128.
+    assert pair.needed == 8
+
+
 def test_groups_of_one_instance_are_instances_and_copies_in_a_group_add_nothing() -> None:
     scores = board()
     plain = audit(scores)
@@ -168,8 +202,9 @@ def test_identical_algorithms_share_a_place_and_are_never_told_apart() -> None:
 
 
 def test_instances_needed_are_those_of_the_plan_for_the_pairs_that_are_still_open() -> None:
-    scores = board(instances=30, algorithms=3, step=0.2)
+    scores = board(instances=60, algorithms=3, step=0.4)
     found = audit(scores)
+    assert found.separated_pairs == 1  # the first and the last
     pair = found.neighbours[0]
     differences = scores[:, int(pair.first)] - scores[:, int(pair.second)]
     still = 3 - found.separated_pairs
@@ -177,7 +212,7 @@ def test_instances_needed_are_those_of_the_plan_for_the_pairs_that_are_still_ope
     assert pair.needed == number_of_instances(
         differences.mean() / differences.std(ddof=1), 0.8, 0.05, comparisons=still
     )
-    assert pair.needed > 30
+    assert pair.needed > 60
     assert audit(scores, power=0.9).neighbours[0].needed > pair.needed  # type: ignore[operator]
 
 

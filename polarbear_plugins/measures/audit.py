@@ -193,9 +193,9 @@ def audit_scores(
 
     The probability of calling any pair different that is not is at most ``1 - level``, over all pairs of the
     leaderboard together, and so over its neighbours, which the same scores choose.  This is exact for any number of
-    instances if equally good algorithms are interchangeable: if on each instance (in each group) their differences are
-    as likely as with the opposite sign, as for solved and not solved.  For skewed differences with equal means it holds
-    approximately, the better the more instances there are.
+    instances if the differences among equally good algorithms are as likely as with the opposite signs, as for two that
+    solve an instance or not; for several of them, all differences together.  Otherwise, above all for skewed
+    differences with equal means, it holds approximately, the better the more instances there are.
 
     Parameters
     ----------

@@ -20,6 +20,7 @@ from polarbear_plugins.adapters.bayesmark.files import (
     read_study,
 )
 from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.checks import as_choice
 from polarbear_plugins.errors import PolarBearWarning, SourceError
 from polarbear_plugins.measures.scores import Studies, incumbents
 from polarbear_plugins.trajectories.trajectory import Trajectory
@@ -27,6 +28,8 @@ from polarbear_plugins.trajectories.trajectory import Trajectory
 #: Bayesmark's names of the objectives, by the names that users give.
 OBJECTIVES = {"visible": VISIBLE, "generalization": GENERALIZATION}
 AXES = ("iterations", "evaluations", "seconds")
+#: What functions can be split by.
+PARTS = ("model", "data", "metric")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,10 @@ class Database:
     def functions(self) -> tuple[str, ...]:
         """Names: the model, the data and the metric."""
         return tuple(sorted({study.function for study in self.studies}))
+
+    def part_of(self, by: str) -> dict[str, str]:
+        """The ``model``, ``data`` or ``metric`` of each function."""
+        return {study.function: getattr(study, as_choice(by, PARTS, "by")) for study in self.studies}
 
     def arrays(self, objective: str = "visible", random: Sequence[str] | None = None) -> Studies:
         """Values of all studies, as :func:`polarbear_plugins.measures.scores.score_studies` takes them.

@@ -35,8 +35,8 @@ class Study:
     ----------
     place
         Name of the file, for messages.
-    data
-        Name of the dataset, part of the name of the function.
+    model, data, metric
+        Parts of the name of the function.
     random
         Whether Bayesmark regards the optimizer as random search.
     signature
@@ -49,7 +49,9 @@ class Study:
     uuid: str
     optimizer: str
     function: str
+    model: str
     data: str
+    metric: str
     random: bool
     signature: tuple[float, ...]
     values: Mapping[str, FloatArray]
@@ -134,7 +136,9 @@ def read_study(path: Path) -> Study:
         uuid=str(arguments.get("--uuid", path.stem)),
         optimizer=optimizer,
         function=function,
+        model=arguments["--classifier"],
         data=arguments["--data"],
+        metric=arguments["--metric"],
         random=arguments["--opt"] == "RandomSearch",
         signature=_signature(data["meta"].get("signature")),
         values=values,

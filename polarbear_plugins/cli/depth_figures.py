@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from polarbear_plugins.errors import InvalidInputError, reason
+from polarbear_plugins.cli.output import save_figures
 from polarbear_plugins.partial_orders.order import PartialOrder
 from polarbear_plugins.partial_orders.shared import shared_order
 from polarbear_plugins.partial_orders.suite import CommonStructure, SuiteDepth
@@ -29,18 +29,10 @@ def draw_all(found: SuiteDepth, deepest: CommonStructure, folder: Path) -> list[
     """Draw everything into a folder; the most central and outlying orders only if there are any."""
     from polarbear_plugins.plots.depths import plot_above, plot_depths
     from polarbear_plugins.plots.hasse import save_hasse_diagrams
-    from polarbear_plugins.plots.style import save_figure
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise InvalidInputError(f"--figures: the folder {folder} cannot be made: {reason(problem)}") from None
     everyone = shared_order(found.orders)
-    saved = [
-        save_figure(plot_above(found.orders).get_figure(), folder / "above.png"),
-        save_figure(plot_depths(found).get_figure(), folder / "depths.png"),
-        save_hasse_diagrams([everyone], folder / "shared.png", titles=[_share(everyone, _all(found))]),
-    ]
+    saved = save_figures({"above": plot_above(found.orders), "depths": plot_depths(found)}, folder)
+    saved.append(save_hasse_diagrams([everyone], folder / "shared.png", titles=[_share(everyone, _all(found))]))
     if not found.central():
         return saved
     agreed = shared_order([found.order(name) for name in deepest.functions])

@@ -12,11 +12,13 @@ from polarbear_plugins.adapters.bayesmark.files import Fallbacks
 from polarbear_plugins.cli.output import show_result, text_table
 from polarbear_plugins.measures.bootstrap import Bootstrap
 from polarbear_plugins.measures.disagreements import Disagreement
+from polarbear_plugins.measures.score_parts import Part
 from polarbear_plugins.measures.scores import Scores
 from polarbear_plugins.racing.result import RaceResult
 
 _MOST_RANKINGS = 3
 _MOST_PAIRS = 10
+_MARK_TEXT = "; * has doubtful ones"
 
 
 def show_scores(out: Console, scores: Mapping[str, Scores], objective: str, bootstrap: Bootstrap | None) -> None:
@@ -58,12 +60,49 @@ def show_scores(out: Console, scores: Mapping[str, Scores], objective: str, boot
         losses.add_row(Text(chosen.algorithms[row]), *(f"{values[-1, row]:.6f}" for values in kinds))
     out.print("Losses as bayesmark-anal gives them; normed and median: 1 is random search at the same iteration:")
     out.print(losses)
-    if chosen.baseline.doubtful:
-        out.print(
-            f"Random search also found the best known value on {', '.join(chosen.baseline.doubtful)}: scores mean "
-            "little there.",
-            soft_wrap=True,
-        )
+    if chosen.by_visible:
+        for name, worth in chosen.random_as_scored.items():
+            out.print(_own_worth(name, worth, chosen), soft_wrap=True)
+
+
+def _own_worth(name: str, worth: int | None, scores: Scores) -> str:
+    pooled, made = scores.baseline.limit, scores.baseline.evaluations
+    factor = f"more than {pooled / made:.3f}" if worth is None else f"{worth / made:.3f}"
+    return (
+        f"{name} is the measure: its efficiency is 1. By its own studies alone it would be {factor}, which is chance; "
+        "other efficiencies are no more precise."
+    )
+
+
+def show_doubtful(out: Console, scores: Mapping[str, Scores]) -> None:
+    """Print on which instances scores mean little, by each objective."""
+    by_instances: dict[tuple[str, ...], list[str]] = {}
+    for objective, found in scores.items():
+        by_instances.setdefault(found.baseline.doubtful, []).append(objective)
+    for instances, objectives in by_instances.items():
+        if instances:
+            out.print(
+                f"Doubtful: random search also found the best known value ({' and '.join(objectives)} loss) on "
+                f"{', '.join(instances)}: scores mean little there.",
+                soft_wrap=True,
+            )
+
+
+def show_parts(out: Console, parts: Sequence[Part], scores: Scores, by: str) -> None:
+    """Print the scores split by the kind of instance, algorithms in the order of the leaderboard."""
+    doubtful = set(scores.baseline.doubtful)
+    view = text_table(
+        "algorithm", *(f">{part.name} ({len(part.instances)}){_mark(part.instances, doubtful)}" for part in parts)
+    )
+    for row in np.argsort(-scores.leaderboard, kind="stable"):
+        cells = [f"{part.scores[row].score:.3f} (median {part.scores[row].quartiles[1]:.3f})" for part in parts]
+        view.add_row(Text(scores.algorithms[row]), *cells)
+    out.print(f"Score by {by} (number of instances{_MARK_TEXT if doubtful else ''}):")
+    out.print(view)
+
+
+def _mark(instances: Sequence[str], doubtful: set[str]) -> str:
+    return " *" if doubtful.intersection(instances) else ""
 
 
 def _equivalents(scores: Scores) -> list[list[str]]:
@@ -95,10 +134,15 @@ def show_fallbacks(out: Console, fallbacks: Mapping[str, Fallbacks]) -> None:
 
 def show_instances(out: Console, scores: Scores) -> None:
     """Print the mean loss of each algorithm on each instance."""
+    doubtful = set(scores.baseline.doubtful)
     view = text_table("instance", *(f">{name}" for name in scores.algorithms))
     for place, instance in enumerate(scores.instances):
-        view.add_row(Text(instance), *(f"{loss:.6f}" for loss in scores.by_instance[-1, :, place]))
-    out.print("Mean loss on each instance, 0 for the best known value and 1 for a random evaluation:")
+        name = f"{instance}{_mark([instance], doubtful)}"
+        view.add_row(Text(name), *(f"{loss:.6f}" for loss in scores.by_instance[-1, :, place]))
+    marked = _MARK_TEXT if doubtful else ""
+    out.print(
+        f"Mean loss on each instance, 0 for the best known value and 1 for a random evaluation{marked}:", soft_wrap=True
+    )
     out.print(view)
 
 

@@ -27,7 +27,7 @@ from polarbear_plugins.cli.options import (
     settings_from,
     settings_options,
 )
-from polarbear_plugins.cli.output import console, json_option, print_json, save_figures
+from polarbear_plugins.cli.output import console, json_option, print_json, save_figures, show_saved
 from polarbear_plugins.cli.progress import compute_unless_interrupted, inference_spinner, spinner
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.measures.disagreements import find_contradictions
@@ -168,8 +168,7 @@ def measures(
     show_ranks(out, summary)
     if result is not None:
         show_posterior(out, result, pairs)
-    for path in drawn:
-        out.print(f"{path} written", soft_wrap=True)
+    show_saved(out, drawn)
 
 
 def _choose_scale(

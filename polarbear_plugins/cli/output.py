@@ -18,7 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from polarbear_plugins.display.text import amount, few_places, share_text, visible
-from polarbear_plugins.errors import InvalidInputError, reason
+from polarbear_plugins.errors import SourceError
+from polarbear_plugins.plots.style import save_figure
 from polarbear_plugins.racing.by_group import GroupPart
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.rankings.comparable import instances_seen
@@ -44,16 +45,25 @@ def print_json(data: object) -> None:
     click.echo(visible(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False)))
 
 
-def save_figures(drawn: Mapping[str, Axes], folder: Path) -> list[Path]:
-    """Write figures into a folder, which is made if there is none, as PNG files of their names."""
+def make_folder(folder: Path) -> Path:
+    """Make a folder for figures, unless it is there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        paths = {folder / f"{name}.png": ax for name, ax in drawn.items()}
-        for path, ax in paths.items():
-            ax.figure.savefig(path)
-    except OSError as error:
-        raise InvalidInputError(f"{folder}: the figures cannot be written there ({reason(error)}).") from error
-    return list(paths)
+    except OSError as problem:
+        raise SourceError(f"{folder}: the folder cannot be made ({problem.strerror}).") from None
+    return folder
+
+
+def save_figures(figures: Mapping[str, Axes], folder: Path) -> list[Path]:
+    """Save figures as PNG files of their names in a folder, and return the files."""
+    make_folder(folder)
+    return [save_figure(ax.figure, folder / f"{name}.png") for name, ax in figures.items()]
+
+
+def show_saved(out: Console, paths: Sequence[Path]) -> None:
+    """Print which files were written."""
+    if paths:
+        out.print(f"saved {', '.join(map(str, paths))}", soft_wrap=True)
 
 
 class PlainConsole(Console):

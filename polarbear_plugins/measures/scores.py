@@ -15,6 +15,7 @@ from polarbear_plugins.display.html import summary_table, text
 from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.measures.bootstrap import Bootstrap, bootstrap_scores
 from polarbear_plugins.measures.random_baseline import RandomBaseline, make_baseline, normalise
+from polarbear_plugins.measures.score_parts import pooled_quantile
 from polarbear_plugins.names import as_name
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ class Scores:
 
     Attributes
     ----------
+    random
+        The algorithms that are random search.
     losses
         ``losses[algorithm, instance][study, iteration]``: 0 for the best value known, 1 for the median of a single
         random evaluation and everything worse.
@@ -122,6 +125,7 @@ class Scores:
 
     algorithms: tuple[str, ...]
     instances: tuple[str, ...]
+    random: tuple[str, ...]
     baseline: RandomBaseline
     by_visible: bool
     losses: StudyArrays
@@ -145,13 +149,16 @@ class Scores:
     def equivalents(self) -> tuple[int | None, ...]:
         """Number of random evaluations expected to score as well; ``None`` for more than there are to pool.
 
-        Only for scores by visible values: random search that chooses by another value does not return its best one.
+        Random search is worth exactly the evaluations that it made; see :attr:`random_as_scored`.  Only for scores by
+        visible values: random search that chooses by another value does not return its best one.
         """
-        if not self.by_visible:
-            raise InvalidInputError(
-                "Random-search equivalents need scores by the visible values; these scores are by other values."
-            )
-        return tuple(self.baseline.equivalent(float(loss)) for loss in self.mean[-1])
+        made = dict.fromkeys(self.random, self.baseline.evaluations)
+        return tuple(made.get(name, self._equivalent(row)) for row, name in enumerate(self.algorithms))
+
+    @property
+    def random_as_scored(self) -> dict[str, int | None]:
+        """Random evaluations expected to score as the studies of random search did: chance alone makes a difference."""
+        return {name: self._equivalent(self.algorithms.index(name)) for name in self.random}
 
     @property
     def efficiencies(self) -> tuple[float | None, ...]:
@@ -202,14 +209,14 @@ class Scores:
         return bootstrap_scores(final, self.algorithms, self.instances, resamples, seed)
 
     def _median_loss(self, algorithm: str) -> float:
-        finals = [self.losses[algorithm, instance][:, -1] for instance in self.instances]
-        losses = np.concatenate(finals)
-        weights = np.concatenate([np.full(len(final), 1.0 / len(final)) for final in finals]) / len(finals)
-        order = np.argsort(losses, kind="stable")
-        share = np.cumsum(weights[order])
-        # If half of the weight ends exactly at a study, the median lies between it and the next one.
-        low, high = np.searchsorted(share, [0.5 - 1e-9, 0.5 + 1e-9])
-        return float(losses[order[[low, min(high, losses.size - 1)]]].mean())
+        return pooled_quantile([self.losses[algorithm, instance][:, -1] for instance in self.instances], 0.5)
+
+    def _equivalent(self, row: int) -> int | None:
+        if not self.by_visible:
+            raise InvalidInputError(
+                "Random-search equivalents need scores by the visible values; these scores are by other values."
+            )
+        return self.baseline.equivalent(float(self.mean[-1, row]))
 
 
 def score_studies(studies: Studies) -> Scores:
@@ -246,6 +253,7 @@ def score_studies(studies: Studies) -> Scores:
     return Scores(
         algorithms=studies.algorithms,
         instances=studies.instances,
+        random=studies.random,
         baseline=baseline,
         by_visible=all(np.array_equal(values, studies.scored[key]) for key, values in studies.visible.items()),
         losses=losses,

@@ -13,6 +13,7 @@ from polarbear_plugins.plots.differences import (
     save_power,
 )
 from polarbear_plugins.plots.hasse import plot_hasse_diagram, save_hasse_diagrams
+from polarbear_plugins.plots.leaderboard import plot_random_search, plot_rank_intervals, plot_score_parts
 from polarbear_plugins.plots.mean_ranks import plot_critical_differences, plot_mean_curves
 from polarbear_plugins.plots.over_time import plot_model_check, plot_ratings, plot_timeline
 from polarbear_plugins.plots.rounds import plot_allocation, plot_dominance
@@ -34,7 +35,10 @@ __all__ = [
     "plot_model_check",
     "plot_normal_quantiles",
     "plot_power",
+    "plot_random_search",
+    "plot_rank_intervals",
     "plot_ratings",
+    "plot_score_parts",
     "plot_timeline",
     "plot_values",
     "plot_wins",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from polarbear_plugins.checks import as_vector
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
-from polarbear_plugins.plots.style import BLUE, GREY, ORANGE, new_axes
+from polarbear_plugins.plots.style import BLUE, GREY, ORANGE, new_axes, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +73,7 @@ def plot_power(effects: ArrayLike, powers: ArrayLike, *, ax: Axes | None = None)
 
 def save_power(effects: ArrayLike, powers: ArrayLike, path: str | Path) -> Path:
     """Draw a power curve into a file, whose suffix is its format (.png, .pdf, .svg); returns its path."""
-    return _save(plot_power(effects, powers).figure, path)
+    return save_figure(plot_power(effects, powers).figure, Path(path))
 
 
 def save_differences(pairs: Mapping[Comparison, tuple[ArrayLike, ArrayLike]], path: str | Path) -> Path:
@@ -87,13 +87,4 @@ def save_differences(pairs: Mapping[Comparison, tuple[ArrayLike, ArrayLike]], pa
     for row, (comparison, (differences, errors)) in zip(rows, pairs.items(), strict=True):
         plot_differences(differences, errors, comparison, ax=row[0])
         plot_normal_quantiles(differences, ax=row[1])
-    return _save(figure, path)
-
-
-def _save(figure: Any, path: str | Path) -> Path:
-    path = Path(path)
-    try:
-        figure.savefig(path)
-    except (ValueError, OSError) as problem:
-        raise InvalidInputError(f"The figure cannot be saved as {path}: {' '.join(str(problem).split())}") from None
-    return path
+    return save_figure(figure, Path(path))

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.errors import InvalidInputError, reason, short
+from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.extras import require
+from polarbear_plugins.files import write_whole
 from polarbear_plugins.names import as_name
 
 if TYPE_CHECKING:
@@ -120,12 +121,12 @@ def new_axes(
 
 
 def save_figure(figure: Any, path: Path) -> Path:
-    """Save a figure in the format of the suffix (.png, .pdf, .svg); returns the path."""
-    try:
-        figure.savefig(path)
-    except (ValueError, OSError) as problem:
-        raise InvalidInputError(f"The figure cannot be saved as {path}: {reason(problem)}") from None
-    return path
+    """Save a figure completely or not at all, in the format of the suffix (.png, .pdf, .svg); returns the path."""
+    known = sorted(figure.canvas.get_supported_filetypes())
+    kind = path.suffix.lstrip(".").lower()
+    if kind not in known:
+        raise InvalidInputError(f"The figure cannot be saved as {path}: the suffix must be one of {', '.join(known)}.")
+    return write_whole(path, lambda file: figure.savefig(file, format=kind))
 
 
 def size_in_points(ax: Axes) -> tuple[float, float]:

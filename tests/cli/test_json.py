@@ -180,6 +180,18 @@ def test_the_keys_of_the_leaderboard_are_documented(shared: Path) -> None:
     compare(data, documented("leaderboard"))
 
 
+def test_the_keys_of_an_audit_are_documented(tmp_path: Path, shared: Path) -> None:
+    table = tmp_path / "board.csv"
+    table.write_text("system,task,score\n" + "".join(f"{name},t{k},{k % 3}\n" for name in "ab" for k in range(8)))
+    known = documented("leaderboard of a table")
+    compare(POLARBEAR.data("leaderboard", str(table), "--better", "higher"), known)
+    options = ["--no-posterior", "--bootstrap", "0", "--audit", "--by", "model"]
+    data = json.loads(POLARBEAR.run("leaderboard", str(shared / "bayesmark" / "sample"), *options, "--json").stdout)
+    compare(data, documented("leaderboard"))
+    of_tables = {"table", "repeated", "left_out", "by_group", "figures"}
+    compare(data["audit"], {key for key in known if key not in of_tables})
+
+
 def test_every_command_has_its_section() -> None:
     page = (ROOT / "docs" / "guide" / "data.md").read_text()
     named = {word.strip(",") for title in re.findall(r"^### (.+)$", page, flags=re.MULTILINE) for word in title.split()}

@@ -162,8 +162,77 @@ def test_the_sample_shows_its_published_leaderboard(shared: Path) -> None:
         pytest.skip("no Bayesmark sample among the shared data")
     text = succeed(str(folder), "--no-posterior")
     assert "97.269" in text
-    assert "Random search also found the best known value on kNN_diabetes_mse" in text
+    assert "Doubtful: random search also found the best known value (visible loss) on kNN_diabetes_mse" in text
+    assert (
+        "RandomSearch_0.0.8_a376313        93.142   90.89 to 95.24   98.911                   60        1.000" in text
+    )
+    assert (
+        "RandomSearch_0.0.8_a376313 is the measure: its efficiency is 1. By its own studies alone it would be 1.100"
+        in text
+    )
     assert "4 of 120 studies have a log" in text
+
+
+def test_random_search_is_worth_exactly_itself(write_study: WriteStudy) -> None:
+    worth = board(write(write_study), "--no-posterior")["random_equivalents"]
+    assert worth["algorithms"]["RandomSearch_1.0_abc"] == {"evaluations": 10, "efficiency": 1.0}
+    assert worth["random_as_scored"]["RandomSearch_1.0_abc"] in range(1, 31)
+
+
+def test_the_text_names_every_doubtful_instance_of_the_json(write_study: WriteStudy) -> None:
+    for optimizer in ("RandomSearch", "TPE"):
+        for function in FUNCTIONS:
+            # Random search always finds the best visible value of the first, and best generalization of the second.
+            values = np.arange(1.0, 5.0)[:, None] * [[1.0, 1.0]]
+            easy = np.array([[1.0, 1.0], [2.0, 2.0], [2.0, 2.0], [2.0, 2.0]])
+            hard = values + (0 if optimizer == "RandomSearch" else -0.5)
+            for _ in range(3):
+                visible = easy if function == FUNCTIONS[0] else hard
+                path = write_study(optimizer, function, visible, easy if function == FUNCTIONS[1] else hard)
+    db = str(path.parent.parent)
+    data = board(db, "--no-posterior")["scores"]
+    assert (data["visible"]["doubtful"], data["generalization"]["doubtful"]) == ([FUNCTIONS[0]], [FUNCTIONS[1]])
+    for objective in ("visible", "generalization"):
+        text = succeed(db, "--no-posterior", "--instances", "--by", "metric", "--objective", objective)
+        assert f"best known value (visible loss) on {FUNCTIONS[0]}: scores mean little there." in text
+        assert f"best known value (generalization loss) on {FUNCTIONS[1]}: scores mean little there." in text
+        doubtful = data[objective]["doubtful"][0]
+        assert f"{doubtful} *" in text
+        assert text.count(" *") == text.count("; * has doubtful ones") + 2
+        assert "nll (2) *" in text
+
+
+def test_scores_are_split_by_a_part_of_the_function(write_study: WriteStudy) -> None:
+    db = write(write_study)
+    for by, names in (("model", ["DT", "SVM", "kNN"]), ("data", ["iris", "wine"]), ("metric", ["acc", "nll"])):
+        found = board(db, "--no-posterior", "--by", by)
+        assert found["by"]["what"] == by
+        assert [part["name"] for part in found["by"]["parts"]] == names
+        assert f"Score by {by} (number of instances):" in succeed(db, "--no-posterior", "--by", by)
+    assert "--by group: a Bayesmark database is split by model, data, metric." in fail(db, "--by", "group")
+
+
+def test_an_audit_counts_the_datasets_of_a_database_unless_told_otherwise(write_study: WriteStudy) -> None:
+    db = write(write_study)
+    found = board(db, "--no-posterior", "--audit")["audit"]
+    assert (found["instances"], found["groups"], found["neighbours_told_apart"]) == (3, 2, 0)
+    text = succeed(db, "--no-posterior", "--audit")
+    assert "Nothing can be told apart with 2 groups, whatever the scores" in text
+    assert "The 3 instances count as 2 independent groups" in text
+    assert "with 3 instances, whatever" in succeed(db, "--no-posterior", "--audit", "--groups", "none")
+    assert board(db, "--no-posterior")["audit"] is None
+
+
+def test_figures_are_saved_and_named(write_study: WriteStudy, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    db, folder = write(write_study), tmp_path / "new" / "figures"
+    options = ("--no-posterior", "--figures", str(folder), "--by", "model", "--audit")
+    text = succeed(db, *options)
+    names = ["random_search", "random_search_zoom", "places", "scores_by_model", "rank_intervals"]
+    assert [(folder / f"{name}.png").read_bytes()[:4] for name in names] == [b"\x89PNG"] * 5
+    assert f"saved {folder / 'random_search.png'}" in text
+    assert board(db, *options)["figures"] == [str(folder / f"{name}.png") for name in names]
+    assert "cannot be made" in fail(db, "--no-posterior", "--figures", str(folder / "places.png" / "x"))
 
 
 @pytest.mark.slow

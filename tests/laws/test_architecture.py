@@ -26,7 +26,7 @@ MAY_IMPORT = {
     # level 3
     "plugins": "trajectories problems",
     "selection": "display posterior",
-    "measures": "display trajectories rankings posterior",
+    "measures": "display trajectories planning rankings posterior",
     # level 4
     "inference": "plugins rankings plackett_luce priors posterior",
     "execution": "trajectories problems plugins",

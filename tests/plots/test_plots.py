@@ -25,9 +25,12 @@ from polarbear_plugins import (
     race,
 )
 from polarbear_plugins.errors import InvalidInputError, MissingExtraError
+from polarbear_plugins.measures.audit import Audit, audit_scores
 from polarbear_plugins.measures.bootstrap import Bootstrap, bootstrap_scores
 from polarbear_plugins.measures.ecdf_and_aocc import ecdf
 from polarbear_plugins.measures.friedman import friedman_test
+from polarbear_plugins.measures.score_parts import Part, split_scores
+from polarbear_plugins.measures.scores import Scores, Studies, score_studies
 from polarbear_plugins.plots import (
     colours,
     plot_allocation,
@@ -38,7 +41,10 @@ from polarbear_plugins.plots import (
     plot_ecdf,
     plot_mean_curves,
     plot_model_check,
+    plot_random_search,
+    plot_rank_intervals,
     plot_ratings,
+    plot_score_parts,
     plot_timeline,
     plot_values,
     plot_wins,
@@ -87,6 +93,29 @@ def bootstrap() -> Bootstrap:
     return bootstrap_scores(losses, NAMES, ["f"], resamples=500)
 
 
+@functools.cache
+def a_leaderboard() -> Scores:
+    rng = np.random.default_rng(0)
+    cells = {
+        (name, f"{model}_f{k}"): rng.lognormal(4.2 - 0.6 * place, 1, (6, 8, 2))
+        for place, name in enumerate(NAMES)
+        for model in ("DT", "$x$_model", "random forest")
+        for k in range(3)
+    }
+    return score_studies(Studies(visible=cells, random=["RS"]))
+
+
+@functools.cache
+def an_audit() -> Audit:
+    scores = np.random.default_rng(0).normal(size=(60, 10)) - 0.2 * np.arange(10)
+    return audit_scores(scores, NAMES, better="higher", flips=199)
+
+
+def some_parts() -> tuple[Part, ...]:
+    scores = a_leaderboard()
+    return split_scores(scores, {name: name.rpartition("_")[0] for name in scores.instances})
+
+
 def every_figure(result: RaceResult, bootstrap: Bootstrap) -> dict[str, Draw]:
     runs, table = list(result.trajectories()), result.state.table
     return {
@@ -98,6 +127,10 @@ def every_figure(result: RaceResult, bootstrap: Bootstrap) -> dict[str, Draw]:
         "timeline": lambda **options: plot_timeline(result.posterior, **options),
         "bootstrap": lambda **options: plot_bootstrap_ranks(bootstrap, **options),
         "check": lambda **options: plot_model_check(result.check, **options),  # type: ignore[arg-type]
+        "random search": lambda **options: plot_random_search(a_leaderboard(), **options),
+        "zoom": lambda **options: plot_random_search(a_leaderboard(), zoom=True, **options),
+        "parts": lambda **options: plot_score_parts(some_parts(), **options),
+        "ranks": lambda **options: plot_rank_intervals(an_audit(), **options),
         "ecdf": lambda **options: plot_ecdf(runs, **options),
         "mean ranks": lambda **options: plot_mean_curves(mean_ranks(table), **options),
         "critical differences": lambda **options: plot_critical_differences(friedman_test(table), **options),
@@ -150,7 +183,7 @@ def overlaps(ax: Any) -> list[tuple[str, str]]:
 
 
 FIGURES = ["ratings", "dominance", "values", "allocation", "wins", "timeline", "bootstrap", "ecdf", "attainment"]
-FIGURES += ["check", "mean ranks", "critical differences"]
+FIGURES += ["check", "mean ranks", "critical differences", "random search", "zoom", "parts", "ranks"]
 NARROW = ["ratings", "dominance", "values", "allocation", "wins", "timeline", "check", "mean ranks"]
 
 
@@ -535,6 +568,51 @@ def test_the_attainment_difference_takes_equally_many_runs_on_common_instances()
     assert "1 runs each" in ax.get_title()
     with pytest.raises(InvalidInputError, match="share no instance"):
         plot_attainment_difference([same[0], more[1]], "a", "b")
+
+
+def test_an_algorithm_meets_the_curve_of_random_search_where_it_scores_as_well() -> None:
+    pytest.importorskip("matplotlib")
+    scores = a_leaderboard()
+    ax = plot_random_search(scores)
+    curve = ax.lines[0].get_xydata()
+    assert curve[-1].tolist() == [
+        scores.baseline.limit,
+        100 * (1 - scores.baseline.expected_loss(scores.baseline.limit)),
+    ]
+    ends = {tuple(line.get_xydata()[0]): line.get_marker() for line in ax.lines if len(line.get_xydata()) == 1}
+    for name, worth, score in zip(scores.algorithms, scores.equivalents, scores.leaderboard, strict=True):
+        if name == "RS":
+            expected = 100 * (1 - scores.baseline.expected_loss(scores.baseline.evaluations))
+            assert ends[scores.baseline.evaluations, expected] == "o"
+        else:
+            assert (ends[worth or scores.baseline.limit, score] == ">") == (worth is None)
+    assert None in scores.equivalents  # some is beyond what random search reaches
+    assert any(worth for worth in scores.equivalents)
+    assert len(plot_random_search(scores, algorithms=["CSA", "MXNES"]).get_legend().get_texts()) == 4
+
+
+def test_the_parts_show_quartiles_medians_and_means() -> None:
+    pytest.importorskip("matplotlib")
+    parts = some_parts()
+    lines = plot_score_parts(parts, algorithms=["CSA"]).lines
+    for k, part in enumerate(parts):
+        quartiles, median, mean = lines[3 * k : 3 * k + 3]
+        found = part.scores[[each.algorithm for each in part.scores].index("CSA")]
+        assert quartiles.get_ydata().tolist() == [found.quartiles[0], found.quartiles[2]]
+        assert set(median.get_ydata()) == {found.quartiles[1]}
+        assert mean.get_ydata().tolist() == [found.score]
+
+
+def test_the_rank_intervals_are_those_of_the_audit_and_bars_its_tie_groups() -> None:
+    pytest.importorskip("matplotlib")
+    audit = an_audit()
+    lines = plot_rank_intervals(audit).lines
+    for row, interval in enumerate(audit.rank_intervals):
+        assert tuple(lines[2 * row].get_xdata()) == interval
+        assert lines[2 * row + 1].get_xdata().tolist() == [audit.places[row]]
+    bars = [tuple(line.get_ydata()) for line in lines[2 * len(NAMES) :]]
+    assert bars == [(first - 0.25, last + 0.25) for first, last in audit.tie_groups]
+    assert len(bars) > 1
 
 
 def test_bad_input_is_refused(result: RaceResult) -> None:

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 from rich.console import Console
@@ -16,9 +16,10 @@ from rich.text import Text
 from polarbear_plugins.cli.completion import complete_files
 from polarbear_plugins.cli.depth_figures import draw_all, draw_ends
 from polarbear_plugins.cli.options import parse_key_values, parse_numbers, read_runs
-from polarbear_plugins.cli.output import console, json_option, print_json, text_table
+from polarbear_plugins.cli.output import console, json_option, print_json, show_saved, text_table
 from polarbear_plugins.cli.progress import advise_on_interrupt, format_duration, share_bar, spinner
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning
+from polarbear_plugins.measures.consensus import MOST_FOR_KEMENY, Consensus, ConsensusMethod, consensus_ranking
 from polarbear_plugins.partial_orders.criteria import (
     Statistic,
     SuiteIndifference,
@@ -162,8 +163,8 @@ def depth(
     out = console()
     _show(out, found, changes)
     _show_shared(out, shared, found)
-    for path in saved:
-        out.print(f"saved {path}", soft_wrap=True)
+    _show_consensus(out, found)
+    show_saved(out, saved)
 
 
 def _criteria_of_runs(
@@ -231,6 +232,7 @@ def _data(
     data["common"] = {"functions": shared.functions, "edges": shared.edges, "non_edges": shared.non_edges}
     data["shared"] = shared_order(orders).edges()
     data["above"] = above_counts(orders).to_numpy().tolist()
+    data["consensus"] = [each.to_json() for each in _consensus(found)]
     if changes is not None:
         data["changes_without"] = {name: changes[name].to_dict() for name in changes}
     return data
@@ -286,3 +288,22 @@ def _show_shared(out: Console, shared: CommonStructure, found: SuiteDepth) -> No
         "them).",
         soft_wrap=True,
     )
+
+
+def _consensus(found: SuiteDepth) -> list[Consensus]:
+    """Total orders from how often one optimizer is above another, by each method that takes so many."""
+    above = above_counts(found.orders)
+    many = len(above) > MOST_FOR_KEMENY
+    return [consensus_ranking(above, method) for method in get_args(ConsensusMethod) if method != "kemeny" or not many]
+
+
+def _show_consensus(out: Console, found: SuiteDepth) -> None:
+    named = {
+        "kemeny": "fewest reversals (Kemeny)",
+        "borda": "wins minus losses (Borda)",
+        "copeland": "duels (Copeland)",
+    }
+    out.print("For comparison, total orders from how often one is above another, which hide what is incomparable:")
+    for each in _consensus(found):
+        several = f" (one of {each.optima:,})" if each.optima is not None and each.optima > 1 else ""
+        out.print(f"  {named[each.method]}: {each}{several}", soft_wrap=True)

@@ -4,10 +4,12 @@ import json
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from command_line import Command
 
 from polarbear_plugins import RaceSettings, race
+from polarbear_plugins.measures import consensus_ranking
 from polarbear_plugins.partial_orders.criteria import best_at_timepoints, orders_of_functions, read_criteria
 from polarbear_plugins.partial_orders.depth import measure_depth
 from polarbear_plugins.partial_orders.shared import above_counts, shared_order
@@ -59,6 +61,16 @@ def test_json_has_everything(table: str) -> None:
     assert set(data["changes_without"]) == {"a"}
     assert set(data["changes_without"]["a"]) == {"f1", "f2", "f3", "f4"}
     assert data["sets_generic"] == {str(size): number for size, number in found.generic.items()}
+
+
+def test_total_orders_are_shown_beside_the_partial_ones(table: str) -> None:
+    data = json.loads(succeed(table, "--json"))
+    above = pd.DataFrame(data["above"], index=data["optimizers"], columns=data["optimizers"])
+    methods = ("kemeny", "borda", "copeland")
+    assert data["consensus"] == [consensus_ranking(above, method).to_json() for method in methods]
+    text = succeed(table)
+    for words, method in zip(("(Kemeny)", "(Borda)", "(Copeland)"), methods, strict=True):
+        assert f"{words}: {consensus_ranking(above, method)}" in text
 
 
 def test_changes_without_an_optimizer_are_shown(table: str) -> None:
@@ -170,7 +182,7 @@ def test_figures_of_everything_the_paper_shows_are_drawn(root: Path, tmp_path: P
     assert saved == {f"{name}.png" for name in ("above", "depths", "shared", "deepest", "central", "outlying")}
     assert all(name in text for name in saved)
     (tmp_path / "file").write_text("")
-    assert "--figures: the folder" in fail(
+    assert "the folder cannot be made" in fail(
         str(root / "examples" / "runs.csv"), "--at", "20", "--figures", str(tmp_path / "file" / "x")
     )
 

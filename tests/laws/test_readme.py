@@ -18,7 +18,6 @@ PAGES = ["README.md", *(path.relative_to(ROOT).as_posix() for path in sorted((RO
 NEEDS = {
     "optuna": ["optuna"],
     "modcma": ["ioh", "modcma"],
-    "make_surrogate": ["onnx", "onnxruntime"],
     "yahpo:demo": ["onnxruntime"],
     "polarbear_plugins.plots": ["matplotlib"],
     "attainment_": ["moocore"],

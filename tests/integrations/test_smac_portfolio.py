@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 
 from polarbear_plugins import load_plugins
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.integrations.smac_portfolio import SmacAlgorithm, decode, encode_space, smac_portfolio
+from polarbear_plugins.integrations.smac_portfolio import SmacAlgorithm, _Trials, decode, encode_space, smac_portfolio
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.problems.spaces import Categorical, Condition, ConfigurationSpace, Float, Integer
+from polarbear_plugins.trajectories import Charges
 
 SPACE = ConfigurationSpace(
     {
@@ -83,6 +85,32 @@ def test_smac_evaluates_fully_and_repeats_itself() -> None:
     again = SmacAlgorithm("smac").run(Trained(), 16.0, 3)
     assert np.array_equal(run.best, again.best)
     assert np.array_equal(run.times, again.times)
+
+
+def test_failed_trials_are_told_as_the_worst_value_so_far() -> None:
+    told: list[tuple[str, float, str]] = []
+
+    class Optimizer:
+        asked = 0
+
+        def ask(self) -> Any:
+            self.asked += 1
+            return SimpleNamespace(budget=None, config=f"trial {self.asked}")
+
+        def tell(self, trial: Any, value: Any, *, save: bool) -> None:
+            assert not save
+            told.append((trial.config, value.cost, value.status.name))
+
+    values = iter([math.nan, 3.0, 1.0, math.nan, 7.0])
+    trials = _Trials(Optimizer(), lambda _, __: (next(values), 1.0), Charges(5))
+    assert all(trials.run_next() for _ in range(5))
+    assert told == [
+        ("trial 2", 3.0, "SUCCESS"),
+        ("trial 1", 3.0, "CRASHED"),  # which waited for a value
+        ("trial 3", 1.0, "SUCCESS"),
+        ("trial 4", 3.0, "CRASHED"),
+        ("trial 5", 7.0, "SUCCESS"),
+    ]
 
 
 def test_only_full_evaluations_of_hyperband_count() -> None:

@@ -11,6 +11,7 @@ from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.measures.disagreements import Contradiction, find_contradictions
 from polarbear_plugins.measures.ecdf_and_aocc import area_over_curve
 from polarbear_plugins.measures.orders import order_by_measures
+from polarbear_plugins.trajectories import relative_to_range
 
 GRID = [1, 10, 100]
 
@@ -168,3 +169,38 @@ def test_measures_give_their_values_and_places() -> None:
     assert column_kinds(frame) == {"measure": "names", "algorithm": "names", "value": "float", "rank": "int"}
     ranks = frame.set_index(["measure", "algorithm"])["rank"]
     assert [ranks[measure, "b"] for measure in ("AOCC", "ECDF area", "final median")] == [1, 1, 1]
+
+
+def test_a_relative_scale_takes_the_range_of_each_instance_until_the_budget() -> None:
+    curves = {"a": [-3.0, -5.0, -9.0], "b": [-1.0, -2.0, -2.5]}  # the last values come after the budget
+    runs = [
+        Trajectory(algorithm=name, instance=f"f{k}", times=[0, 5, 20], best=np.array(best) * 10.0**k, horizon=30)
+        for name, best in curves.items()
+        for k in range(2)
+    ]
+    found = order_by_measures(runs, 10, scale="relative")
+    assert (found.scale, found.lower, found.upper) == ("relative", 0, 1)
+    # From -1, the worst, to -5, the best: a is at 1/2 and then at 1, b at 0 and then at 1/4, half of the time each.
+    assert found.by_measure["AOCC"] == pytest.approx([0.75, 0.125])
+    assert found.by_measure["final median"] == pytest.approx([-27.5, -11])  # in the unit of the values
+    later = relative_to_range(runs, 10)[0].best
+    assert later == pytest.approx([0.5, 0, -1])
+
+
+def test_runs_with_equal_values_have_no_regret() -> None:
+    same = [Trajectory(algorithm=name, instance="f", times=[1], best=[-2.0], horizon=9) for name in ("a", "b")]
+    assert [each.best.tolist() for each in relative_to_range(same)] == [[0.0], [0.0]]
+    never = Trajectory(algorithm="a", instance="f", times=[1], best=[math.inf], horizon=9)
+    assert relative_to_range([never])[0].best.tolist() == [math.inf]
+
+
+def test_scales_without_the_bounds_they_need_are_refused() -> None:
+    runs = [Trajectory(algorithm=name, instance="f", times=[1], best=[-2.0], horizon=9) for name in ("a", "b")]
+    with pytest.raises(InvalidInputError, match="A linear scale needs both bounds"):
+        order_by_measures(runs, 9, scale="linear", lower=-3)
+    with pytest.raises(InvalidInputError, match="leave out lower and upper"):
+        order_by_measures(runs, 9, scale="relative", upper=1)
+    with pytest.raises(InvalidInputError, match="expected lower < upper, got 1 and -1"):
+        order_by_measures(runs, 9, scale="linear", lower=1, upper=-1)
+    with pytest.raises(InvalidInputError, match='scale: expected "log", "linear" or "relative"'):
+        order_by_measures(runs, 9, scale="square")  # type: ignore[arg-type]

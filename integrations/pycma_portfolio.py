@@ -78,7 +78,7 @@ class PycmaAlgorithm:
 
 @hookimpl
 def polarbear_portfolio(name: str, options: Mapping[str, object]) -> Sequence[Algorithm] | None:
-    """Pycma (option algorithms=pycma-ipop,pycma-bipop)."""
+    """pycma: Hansen's CMA-ES; option algorithms=pycma-ipop,pycma-bipop."""
     if name != "pycma":
         return None
     return pycma_portfolio(read_options(options, {"algorithms": names}, _WHO).get("algorithms"))

@@ -96,7 +96,7 @@ class SmacAlgorithm:
 
 @hookimpl
 def polarbear_portfolio(name: str, options: Mapping[str, object]) -> Sequence[Algorithm] | None:
-    """Smac (option algorithms=smac,smac-hb)."""
+    """smac: SMAC3; option algorithms=smac,smac-hb."""
     if name != "smac":
         return None
     return smac_portfolio(read_options(options, {"algorithms": names}, _WHO).get("algorithms"))

@@ -21,6 +21,7 @@ TABLE = EntryPoint("table", "polarbear_plugins.adapters.table", "polarbear")
 COMMANDS = (
     "demo",
     "race",
+    "campaign",
     "resume",
     "analyze",
     "select",

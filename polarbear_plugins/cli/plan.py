@@ -164,12 +164,14 @@ def _classical(
         raise InvalidInputError("--effect, --power and --instances: leave out the one to compute.")
     if effect is None and instances is None:
         raise InvalidInputError("Give --effect or --instances (or both, for the power), or the RESULT of a race.")
+    reached = ""
     if effect is not None and instances is not None:
         answer, power = "power", power_of(instances, effect, **options)
     else:
         power = _POWER if power is None else power
         if instances is None and effect is not None:
             answer, instances = "instances", number_of_instances(effect, power, **options)
+            reached = f" ({power_of(instances, effect, **options):.3f} with {instances:,})"
         elif instances is not None:
             answer, effect = "effect", detectable_effect(instances, power, **options)
     if as_json:
@@ -180,7 +182,8 @@ def _classical(
         "power": f"Power {power:.3g}",
         "effect": f"An effect of {effect:.3g} standard deviations",
     }[answer]
-    rest = {"instances": f"{instances:,} instances", "power": f"power {power:.3g}", "effect": f"effect {effect:.3g}"}
+    rest = {"instances": f"{instances:,} instances", "effect": f"effect {effect:.3g}"}
+    rest["power"] = f"power {power:.3g}{reached}"
     given = ", ".join(text for name, text in rest.items() if name != answer)
     assumed = (
         f"instances are independent, and one algorithm is better on {share:.3g} of them; no ties"

@@ -39,7 +39,7 @@ def test_a_difference_and_its_deviation_make_an_effect() -> None:
 
 def test_people_get_a_sentence() -> None:
     assert succeed("--effect", "0.5") == (
-        "34 instances: power 0.8, effect 0.5, two-sided paired t test, alpha 0.05.\n"
+        "34 instances: effect 0.5, power 0.8 (0.808 with 34), two-sided paired t test, alpha 0.05.\n"
         "Supposed: differences over instances are independent and normal.\n"
     )
     assert "better on 0.8 of them; no ties" in succeed("--share", "0.8", "--test", "sign")

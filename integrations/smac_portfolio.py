@@ -153,10 +153,9 @@ class _Trials:
             self._tell(self.failed.pop(0), self.worst, failed=True)
 
     def _tell(self, trial: Any, value: float, *, failed: bool = False) -> None:
-        from smac.runhistory import StatusType, TrialValue
-
-        status = StatusType.CRASHED if failed else StatusType.SUCCESS
-        self.optimizer.tell(trial, TrialValue(cost=value, status=status), save=False)
+        history = require("smac.runhistory", extra="smac", who=_WHO)
+        status = history.StatusType.CRASHED if failed else history.StatusType.SUCCESS
+        self.optimizer.tell(trial, history.TrialValue(cost=value, status=status), save=False)
 
 
 def _as_task(problem: Any) -> tuple[ConfigurationSpace, Evaluate, float]:

@@ -23,6 +23,7 @@ from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource
 from polarbear_plugins.experiments.campaign_runs import CampaignRuns, CampaignWatcher, Measure
+from polarbear_plugins.experiments.left_out import leave_out_unfit
 from polarbear_plugins.planning.paired_tests import Comparison, Direction, compare_pairs
 from polarbear_plugins.planning.powers import PairedTest, PowerTarget
 from polarbear_plugins.planning.repetitions import Estimate, RepetitionSettings, estimate_difference, pairs_of
@@ -255,13 +256,15 @@ def campaign(
     >>> found.needed, found.comparisons[0].significant
     (10, True)
     """
-    sources = PortfolioSource.of(portfolio, portfolio_options, plugins), SuiteSource.of(suite, suite_options, plugins)
+    seed = secrets.randbits(31) if settings.seed is None else settings.seed
+    drawn_from = SuiteSource.of(suite, suite_options, plugins)
+    given = PortfolioSource.of(portfolio, portfolio_options, plugins)
+    sources = leave_out_unfit(given, drawn_from.suite, seed, least=2), drawn_from
     end = as_number(horizon, "horizon")
     grid = as_timepoints([end] if timepoints is None else timepoints)
     if grid[-1] > end:
         raise InvalidInputError(f"timepoints: {grid[-1]:g} lies past the horizon, {end:g}.")
     pairs = pairs_of(tuple(sources[0].algorithms), settings.reference)
-    seed = secrets.randbits(31) if settings.seed is None else settings.seed
     dispatcher = Dispatcher(workers, executor, run_timeout, retries)
     with CampaignRuns(*sources, dispatcher, end, grid, seed) as runs:
         if journal is not None:

@@ -1,4 +1,4 @@
-"""Algorithms that cannot run on the problems of a suite: left out before a race begins, not raced to fail."""
+"""Algorithms that cannot run on the problems of a suite: left out before a race or campaign begins, not run to fail."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def leave_out_unfit(portfolio: PortfolioSource, suite: Suite, seed: int, least: 
     if len(remaining.algorithms) < least:
         left = ", ".join(map(repr, remaining.algorithms)) or "nothing"
         raise InvalidInputError(
-            f"These algorithms cannot run on the suite {suite.name!r}, and {left} remains; a race needs "
-            f"{'two' if least > 1 else 'one'}. {said}. Choose other algorithms, or another suite."
+            f"These algorithms cannot run on the suite {suite.name!r}, and {left} remains, where "
+            f"{'two are' if least > 1 else 'one is'} needed. {said}. Choose other algorithms, or another suite."
         )
     warnings.warn(
-        f"Left out, since they cannot run on the suite {suite.name!r}: {said}. The others are raced.",
+        f"Left out, since they cannot run on the suite {suite.name!r}: {said}. The others run.",
         PolarBearWarning,
         stacklevel=3,
     )

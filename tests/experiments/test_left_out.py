@@ -9,6 +9,8 @@ import pytest
 
 from polarbear_plugins import RaceSettings, Trajectory, race, resume
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning
+from polarbear_plugins.experiments.campaigns import CampaignSettings, campaign
+from polarbear_plugins.planning.repetitions import RepetitionSettings
 from polarbear_plugins.problems.given import FunctionAlgorithm
 from polarbear_plugins.problems.protocols import Identity
 
@@ -40,8 +42,16 @@ def test_an_algorithm_that_refuses_the_problems_is_named_with_its_reason_and_not
     assert not result.failures
 
 
+def test_a_campaign_leaves_it_out_as_well() -> None:
+    repetitions = RepetitionSettings(error=50.0, first=3, most=20)
+    settings = CampaignSettings(repetitions=repetitions, instances=4, seed=1)
+    with pytest.warns(PolarBearWarning, match="'choosy': it takes cats"):
+        found = campaign([*ACCEPTING, Choosy("choosy", fail)], ["d1", "d2", "d3", "d4"], 2, settings, workers=0)
+    assert found.algorithms == ("a", "b")
+
+
 def test_a_race_of_fewer_than_two_is_an_error_that_says_why() -> None:
-    with pytest.raises(InvalidInputError, match=r"and 'a' remains; a race needs two\. 'choosy': it takes cats"):
+    with pytest.raises(InvalidInputError, match=r"and 'a' remains, where two are needed\. 'choosy': it takes cats"):
         race([ACCEPTING[0], Choosy("choosy", fail)], ["d1"], [1], SETTINGS, workers=0)
 
 
@@ -51,7 +61,7 @@ def test_against_an_archive_one_newcomer_is_enough_and_none_is_an_error() -> Non
     with pytest.warns(PolarBearWarning, match="'choosy': it takes cats"):
         result = race(newcomers, ["d1", "d2"], [1, 2], SETTINGS, workers=0, against=stored)
     assert set(result.algorithms) == {"a", "b", "c"}
-    with pytest.raises(InvalidInputError, match="and nothing remains; a race needs one"):
+    with pytest.raises(InvalidInputError, match="and nothing remains, where one is needed"):
         race(newcomers[1:], ["d1", "d2"], [1, 2], SETTINGS, workers=0, against=stored)
 
 

@@ -115,7 +115,6 @@ def test_instances_that_ran_out_of_runs_are_counted() -> None:
         ([*QUICK, "--effect", "0"], "no number of instances can detect an effect of 0"),
         ([*QUICK, "--budget", "5d"], "--budget 5d is in multiples of the dimension: give --dimension"),
         ([*QUICK, "--reference", "Z"], "reference: there is no algorithm 'Z'"),
-        ([*QUICK, "--figure", "differences.xyz"], "expected a file in an existing folder that ends in .png"),
         ([*QUICK, "-E", "a=b"], "--executor-option is for an executor"),
     ],
 )
@@ -124,3 +123,9 @@ def test_mistakes_are_one_line_and_found_before_anything_runs(
 ) -> None:
     monkeypatch.setattr(campaigns.CampaignRuns, "_carry_out", None)
     assert message in fail(*arguments)
+
+
+def test_a_figure_that_cannot_be_saved_is_refused_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(campaigns.CampaignRuns, "_carry_out", None)
+    assert "expected a file in an existing folder that ends in .png" in fail(*QUICK, "--figure", "differences.xyz")

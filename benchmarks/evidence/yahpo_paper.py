@@ -90,8 +90,7 @@ def report(table: RankingTable, share: float) -> FriedmanTest:
     time = 100.0 * share
     place = int(np.argmin(np.abs(table.timepoints - time)))
     regret, test = mean_regret(table), friedman_test(table, time)
-    p = "p < 0.001" if test.p < 0.001 else f"p = {test.p:.3f}"
-    print(f"\nat {share:.0%} of the budget: Friedman {p}, critical difference {test.critical_difference:.2f}")
+    print(f"\nat {share:.0%} of the budget: Friedman {test.p_text}, critical difference {test.critical_difference:.2f}")
     for name, mean in zip(test.algorithms, test.mean_ranks, strict=True):
         column = table.algorithms.index(name)
         lost = f"{regret.mean[place, column]:.3f} ± {regret.standard_error[place, column]:.3f}"

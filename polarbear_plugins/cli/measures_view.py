@@ -119,7 +119,7 @@ def show_ranks(out: Console, summary: RankSummary) -> None:
     out.print("Mean ranks, and mean regret from 0 (best value found on the instance) to 1 (worst), ± standard error:")
     out.print(view)
     if not summary.tests:
-        out.print("With fewer than two instances mean ranks cannot be tested.")
+        out.print("With a single ranking mean ranks cannot be tested.")
     for test, found in zip(summary.tests, summary.consensus, strict=True):
         out.print(f"At {test.timepoint:,.5g}: {_test_text(test)}", soft_wrap=True)
         if test.rejects:
@@ -132,8 +132,8 @@ def _with_error(curves: MeanCurves, time: int, place: int) -> str:
 
 
 def _test_text(test: FriedmanTest) -> str:
-    p = "p < 0.001" if test.p < 0.001 else f"p = {test.p:.3f}"
-    said = f"Friedman's test on {test.instances} instances: {p}"
+    caveat = f" ({test.caveat})" if test.caveat else ""
+    said = f"Friedman's test on {test.count} {test.unit}{caveat}: {test.p_text}"
     if not test.rejects:
         return f"{said}, so no mean ranks are told apart (level {test.level:g})."
     alike = "; ".join(", ".join(group) for group in test.groups() if len(group) > 1)

@@ -13,7 +13,7 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.rankings.ranks import ranks_of
-from polarbear_plugins.rankings.summaries import values_by_instance
+from polarbear_plugins.rankings.summaries import Unit, counted_unit, values_by_instance
 from polarbear_plugins.rankings.table import RankingTable
 
 _PERMUTATIONS = 9_999
@@ -28,8 +28,11 @@ class FriedmanTest:
     ----------
     algorithms, mean_ranks
         By mean rank, the best first.
-    instances
-        Number of rankings.
+    count, unit
+        Number of rankings, and what each is of: ``"instances"``, or ``"runs"`` if there is one instance only or
+        repeated runs are independent.
+    instance_groups
+        Number of groups to which the instances belong; 0 if they are not grouped.
     timepoint
         Where the algorithms were compared.
     statistic
@@ -44,7 +47,9 @@ class FriedmanTest:
 
     algorithms: tuple[str, ...]
     mean_ranks: FloatArray
-    instances: int
+    count: int
+    unit: Unit
+    instance_groups: int
     timepoint: float
     statistic: float
     p: float
@@ -70,12 +75,29 @@ class FriedmanTest:
                 found.append(tuple(alike))
         return tuple(found)
 
+    @property
+    def p_text(self) -> str:
+        """The probability in words."""
+        return "p < 0.001" if self.p < 0.001 else f"p = {self.p:.3f}"
+
+    @property
+    def caveat(self) -> str:
+        """What the test takes for granted beyond independent instances; empty if nothing."""
+        if self.unit == "runs":
+            return "runs of an instance count as independent, so it says little about other instances"
+        if self.instance_groups:
+            return f"instances count as independent, although they belong to {self.instance_groups} groups"
+        return ""
+
     def to_json(self) -> dict[str, Any]:
         """The test as JSON."""
         return {
             "timepoint": self.timepoint,
             "mean_ranks": dict(zip(self.algorithms, self.mean_ranks.tolist(), strict=True)),
-            "instances": self.instances,
+            "count": self.count,
+            "unit": self.unit,
+            "instance_groups": self.instance_groups,
+            "caveat": self.caveat,
             "statistic": None if math.isnan(self.statistic) else self.statistic,
             "p": self.p,
             "level": self.level,
@@ -139,6 +161,8 @@ def friedman_test(
         tuple(names[k] for k in order),
         mean[order],
         count,
+        counted_unit(table),
+        len(set(table.groups)),
         float(at),
         float(statistic),
         _share_as_different(ranks, np.random.default_rng(seed)),

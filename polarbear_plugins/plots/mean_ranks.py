@@ -68,7 +68,7 @@ def plot_mean_curves(
     if title is None:
         fewest, most = int(curves.count.min()), int(curves.count.max())
         count = f"{most}" if fewest == most else f"{fewest} to {most}"
-        title = f"{label[:1].upper()}{label[1:]} on {count} instances, with one standard error"
+        title = f"{label[:1].upper()}{label[1:]} on {count} {curves.unit}, with one standard error"
     ax.set_title(title, fontsize=10)
     legend(ax, entries)
     return ax
@@ -135,6 +135,5 @@ def _draw_difference(ax: Axes, test: FriedmanTest) -> None:
 
 
 def _title(test: FriedmanTest) -> str:
-    probability = "p < 0.001" if test.p < 0.001 else f"p = {test.p:.3f}"
     found = "" if test.rejects else ": no differences shown"
-    return f"Mean ranks at time {time_text(test.timepoint)}, {test.instances} instances\nFriedman {probability}{found}"
+    return f"Mean ranks at time {time_text(test.timepoint)}, {test.count} {test.unit}\nFriedman {test.p_text}{found}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,8 @@ from polarbear_plugins.trajectories.trajectory import UNRANKED, minimised
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Unit: TypeAlias = Literal["instances", "runs"]
 
 
 def win_shares(table: RankingTable) -> FloatArray:
@@ -89,7 +91,9 @@ class MeanCurves:
     mean, standard_error : arrays[timepoint, algorithm]
         ``nan`` where no instance, or a single one, has all algorithms.
     count : array[timepoint]
-        Number of those instances; of rows, if there is one instance only or rows are independent.
+        Number of those instances; of runs, if there is one instance only or repeated runs are independent.
+    unit : str
+        What was counted: ``"instances"`` or ``"runs"``.
     """
 
     algorithms: tuple[str, ...]
@@ -97,6 +101,7 @@ class MeanCurves:
     mean: FloatArray
     standard_error: FloatArray
     count: FloatArray
+    unit: Unit = "instances"
 
     def to_frame(self) -> pd.DataFrame:
         """Table with the columns ``time``, ``algorithm``, ``mean``, ``standard_error`` and ``count``."""
@@ -205,10 +210,18 @@ def values_by_instance(
     return names, means[~np.isnan(means).any(axis=-1)]
 
 
+def counted_unit(table: RankingTable) -> Unit:
+    """What means over a table count: runs, if several of an instance are not averaged."""
+    return "instances" if _averages_instances(table) or len(table) == len(table.instances) else "runs"
+
+
+def _averages_instances(table: RankingTable) -> bool:
+    return len(table.instances) > 1 and table.repetitions == "weight"
+
+
 def _instance_means(table: RankingTable, each: FloatArray) -> FloatArray:
     """Average the rows of each instance; ``nan`` is left out.  Rows that are independent or of one instance remain."""
-    by_instance = len(table.instances) > 1 and table.repetitions == "weight"
-    index = table.instance_index if by_instance else np.arange(len(table))
+    index = table.instance_index if _averages_instances(table) else np.arange(len(table))
     present = ~np.isnan(each)
     sums = np.zeros((int(index.max()) + 1 if len(index) else 0, *each.shape[1:]))
     counts = np.zeros_like(sums)
@@ -228,7 +241,7 @@ def _average_rows(table: RankingTable, names: tuple[str, ...], each: FloatArray)
         squares = np.where(there, (means - mean) ** 2, 0.0).sum(axis=0)
         error = np.sqrt(squares / (number - 1) / number)
     error[number < 2] = np.nan
-    return MeanCurves(names, table.timepoints, mean, error, number.min(axis=-1).astype(np.float64))
+    return MeanCurves(names, table.timepoints, mean, error, number.min(axis=-1).astype(np.float64), counted_unit(table))
 
 
 def add_virtual_algorithms(

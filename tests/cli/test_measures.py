@@ -174,7 +174,7 @@ def test_bounds_and_targets_may_have_any_sign(accuracies: str) -> None:
 def test_mean_ranks_are_tested_where_the_budgets_are(accuracies: str) -> None:
     data = measured(accuracies, "--budget", "1,100", "--no-posterior")
     first, last = data["friedman"]
-    assert (first["timepoint"], last["timepoint"], last["instances"]) == (1, 100, 12)
+    assert (first["timepoint"], last["timepoint"], last["count"]) == (1, 100, 12)
     assert first["p"] > 0.05 > 0.001 > last["p"]
     assert list(last["mean_ranks"]) == ["tpe", "random", "worse"]
     assert data["consensus"][1]["order"] == ["tpe", "random", "worse"]
@@ -190,8 +190,17 @@ def test_mean_ranks_are_tested_where_the_budgets_are(accuracies: str) -> None:
 def test_a_single_run_is_not_tested(tmp_path: Path) -> None:
     path = tmp_path / "one.csv"
     path.write_text("algorithm,instance,time,value\na,f,1,3\na,f,9,2\nb,f,1,3\nb,f,9,1\n")
-    assert "With fewer than two instances mean ranks cannot be tested." in succeed(str(path), "--no-posterior")
+    assert "With a single ranking mean ranks cannot be tested." in succeed(str(path), "--no-posterior")
     assert measured(str(path), "--no-posterior")["friedman"] == []
+
+
+def test_runs_of_a_single_instance_are_called_runs(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    rows = [f"{name},f,{seed},1,{seed + shift}" for seed in range(8) for name, shift in (("a", 0), ("b", 1), ("c", 2))]
+    path.write_text("\n".join(["algorithm,instance,seed,time,value", *rows]) + "\n")
+    text = succeed(str(path), "--no-posterior")
+    assert "Friedman's test on 8 runs (runs of an instance count as independent" in text
+    assert measured(str(path), "--no-posterior")["friedman"][0]["unit"] == "runs"
 
 
 def test_figures_are_written_into_a_folder(accuracies: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from scipy.stats import friedmanchisquare, studentized_range
 from polarbear_plugins import RankingTable
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.measures import friedman_test
+from polarbear_plugins.rankings import mean_ranks
 
 
 def table_of(values: np.ndarray, **options: object) -> RankingTable:
@@ -78,13 +79,13 @@ def test_runs_on_an_instance_do_not_make_more_instances() -> None:
     values = np.random.default_rng(4).normal(size=(4, 3)) + np.array([0.0, 1.0, 2.0])
     once = friedman_test(table_of(values))
     often = friedman_test(table_of(np.repeat(values, 30, axis=0), instances=np.repeat(["f", "g", "h", "i"], 30)))
-    assert (often.instances, often.p, often.critical_difference) == (4, once.p, once.critical_difference)
+    assert (often.count, often.p, often.critical_difference) == (4, once.p, once.critical_difference)
 
 
 def test_instances_without_all_algorithms_do_not_count() -> None:
     values = np.random.default_rng(5).normal(size=(9, 3))
     values[0, 1] = np.nan
-    assert friedman_test(table_of(values)).instances == 8
+    assert friedman_test(table_of(values)).count == 8
     with pytest.raises(InvalidInputError, match="at least two algorithms on two instances"):
         friedman_test(table_of(values[:2]))
 
@@ -92,3 +93,25 @@ def test_instances_without_all_algorithms_do_not_count() -> None:
 def test_the_seed_decides_the_rearrangements() -> None:
     table = table_of(np.random.default_rng(6).normal(size=(10, 4)))
     assert friedman_test(table, seed=1).p == friedman_test(table, seed=1).p != friedman_test(table, seed=2).p
+
+
+def test_runs_of_one_instance_are_not_called_instances() -> None:
+    values = np.random.default_rng(7).normal(size=(8, 3))
+    test = friedman_test(table_of(values, instances=["f"] * 8))
+    assert (test.count, test.unit) == (8, "runs")
+    assert test.caveat == "runs of an instance count as independent, so it says little about other instances"
+    independent = table_of(values, instances=["f", "g"] * 4, repetitions="independent")
+    assert (friedman_test(independent).unit, mean_ranks(independent).unit) == ("runs", "runs")
+    plain = friedman_test(table_of(values))
+    assert (plain.unit, plain.instance_groups, plain.caveat) == ("instances", 0, "")
+    assert (mean_ranks(table_of(values)).unit, mean_ranks(table_of(values, instances=["f"] * 8)).unit) == (
+        "instances",
+        "runs",
+    )
+
+
+def test_grouped_instances_are_said_to_count_as_independent() -> None:
+    values = np.random.default_rng(8).normal(size=(8, 3))
+    test = friedman_test(table_of(values, groups=["a", "b"] * 4))
+    assert test.instance_groups == 2
+    assert test.to_json()["caveat"] == "instances count as independent, although they belong to 2 groups"

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import math
+import os
 import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from polarbear_plugins.errors import SourceError, reason
+from polarbear_plugins.errors import PolarBearWarning, SourceError, reason
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +30,7 @@ HARMLESS_SIZE = 10_000_000
 
 _MISSING = ("", "nan", "NaN", "NAN", "NA", "N/A", "null", "None")  # in columns of numbers
 _PIECE = 1 << 20
+_CHECKSUM = "checksum"  # name of the array that has it
 _START = 64  # bytes that identify the type of a file
 
 T = TypeVar("T")
@@ -104,9 +108,20 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
     return path
 
 
+def sync_folder(folder: Path) -> None:
+    """Wait until the disk has the names of new files in a folder, where the system can say so."""
+    with suppress(OSError):  # not on Windows, nor on some network file systems
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> Path:
-    """Write arrays to a file completely or not at all, and return its path."""
-    return write_whole(path, lambda file: np.savez_compressed(file, **arrays))
+    """Write arrays and their checksum to a file completely or not at all, and return its path."""
+    sealed = {**arrays, _CHECKSUM: np.array(_checksum({name: np.asarray(array) for name, array in arrays.items()}))}
+    return write_whole(path, lambda file: np.savez_compressed(file, **sealed))
 
 
 def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]], T]) -> T:
@@ -122,7 +137,7 @@ def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]],
                     check_packed_arrays(archive)
                 file.seek(0)
                 with np.load(file, allow_pickle=False) as arrays:
-                    return make(arrays)
+                    return make(_checked({name: arrays[name] for name in arrays}, path.name))
     except FileNotFoundError:
         raise SourceError(f"{path}: there is no such file.") from None
     except IsADirectoryError:
@@ -139,6 +154,29 @@ def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]],
         f"{path.name} is JSON, which has the findings but not the draws, so it is not {what}. Use the file that "
         "--output (in Python, save()) wrote, or the journal of the race."
     )
+
+
+def _checked(arrays: dict[str, NDArray[Any]], who: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a file without their checksum, which they must match."""
+    checksum = arrays.pop(_CHECKSUM, None)
+    if checksum is None:
+        warnings.warn(
+            f"{who} was saved by an earlier version of polarbear-plugins and has no checksum: if its content was "
+            "altered, nobody can tell.",
+            PolarBearWarning,
+            stacklevel=2,
+        )
+    elif checksum.shape or checksum != _checksum(arrays):
+        raise ValueError("its content does not match its checksum, so it was altered after it was saved")
+    return arrays
+
+
+def _checksum(arrays: Mapping[str, NDArray[Any]]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for name, array in sorted(arrays.items()):
+        digest.update(ascii((name, array.dtype.str, array.shape)).encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def read_text_table(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import string
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +15,20 @@ from numpy.typing import ArrayLike
 
 from polarbear_plugins import Posterior, RaceResult, RaceSettings, RankingTable, Trajectory, race
 from polarbear_plugins.inference.native.gibbs import _Joint
+from polarbear_plugins.journal.tables import TABLES, Rows
 from polarbear_plugins.plackett_luce.subsets import Statistics
 from polarbear_plugins.posterior.posterior import Diagnostics
+
+
+def change_journal(path: Path, *statements: str | tuple[str, tuple[Any, ...]], seal: bool = True) -> None:
+    """Change the journal of a race by SQL; its checksums are made to match, unless ``seal`` is false."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        for statement in statements:
+            connection.execute(*((statement,) if isinstance(statement, str) else statement))
+        for table in TABLES if seal else ():
+            content = connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608 - names of our own
+            Rows(connection).write(table, (row[:-1] for row in content), replace=True)
+        connection.commit()
 
 
 def names(count: int) -> list[str]:

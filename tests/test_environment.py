@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from builders import table_of
+from builders import change_journal, table_of
 
 from polarbear_plugins import RaceResult, RaceSettings, analyze, race, resume
 from polarbear_plugins.environment import installed_versions, versions_text
@@ -22,14 +21,12 @@ def raced(**options: Any) -> RaceResult:
     return race("synthetic", "synthetic", [1, 2], SETTINGS, workers=0, **options)
 
 
-def change_journal(path: Path, versions: dict[str, str] | None) -> None:
+def change_versions(path: Path, versions: dict[str, str] | None) -> None:
     """Make it one of a race that began with other versions, or that noted none."""
-    with sqlite3.connect(path) as connection:
-        if versions is None:
-            connection.execute("DELETE FROM about WHERE key = 'versions'")
-        else:
-            connection.execute("UPDATE about SET json = ? WHERE key = 'versions'", (json.dumps(versions),))
-    connection.close()
+    if versions is None:
+        change_journal(path, "DELETE FROM about WHERE key = 'versions'")
+    else:
+        change_journal(path, ("UPDATE about SET json = ? WHERE key = 'versions'", (json.dumps(versions),)))
 
 
 def is_installed(name: str) -> bool:
@@ -88,7 +85,7 @@ def test_a_report_tells_the_versions_of_the_race() -> None:
 def test_a_race_that_goes_on_with_other_versions_tells_both(tmp_path: Path, then: dict[str, str] | None) -> None:
     journal = tmp_path / "race.db"
     raced(journal=journal)
-    change_journal(journal, then)
+    change_versions(journal, then)
     result = resume(journal, max_rounds=2, workers=0)
     assert result.about.get("versions") == then
     assert result.about["resumed_with"] == installed_versions()

@@ -27,7 +27,8 @@ from polarbear_plugins.execution.local_processes import LocalProcesses
 from polarbear_plugins.execution.requests import PortfolioSource, Request, SuiteSource, make_request, perform
 from polarbear_plugins.integrations.dask_executor.executor import DaskExecutor, start_local
 from polarbear_plugins.integrations.dask_executor.messages import perform_written, write_request
-from polarbear_plugins.journal.journal import Journal, JournalRun
+from polarbear_plugins.journal.journal import Journal
+from polarbear_plugins.journal.reading import JournalRun
 
 sys.path.append(str(Path(__file__).parents[1]))
 from measuring import parse_arguments, report_figure

@@ -20,7 +20,9 @@ from polarbear_plugins.environment import installed_versions
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, SourceError
 from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import PortfolioSource, Request, SuiteSource, check_sendable, make_request
-from polarbear_plugins.journal.journal import Journal, JournalRun
+from polarbear_plugins.experiments.changes import FINGERPRINTS, fingerprints_of, warn_of_changes
+from polarbear_plugins.journal.journal import Journal
+from polarbear_plugins.journal.reading import JournalRun
 from polarbear_plugins.names import distinct_names
 from polarbear_plugins.planning.repetitions import RepetitionSettings, next_runs
 from polarbear_plugins.problems.protocols import Identity
@@ -96,14 +98,13 @@ class CampaignRuns:
             "horizon": self._horizon,
             "timepoints": self._timepoints.tolist(),
             "suite": self._suite.suite.name,
+            "suite_options": None if self._suite.registered is None else self._suite.registered.options,
             "portfolio": {name: asdict(source) for name, source in sorted(self._portfolio.registered.items())},
         }
+        versions, fingerprints = installed_versions(), fingerprints_of(self._portfolio, self._suite)
         if not path.exists():
-            self._journal = Journal.create(
-                path,
-                {"campaign": about, "version": version("polarbear-plugins"), "versions": installed_versions()},
-                self._names,
-            )
+            noted = {"version": version("polarbear-plugins"), "versions": versions, FINGERPRINTS: fingerprints}
+            self._journal = Journal.create(path, {"campaign": about, **noted}, self._names)
             return
         self._journal = Journal.open(path)
         stored = self._journal.about.get("campaign")
@@ -113,13 +114,15 @@ class CampaignRuns:
             self.seed = about["seed"] = as_whole_number(stored.get("seed"), f"{path}: seed", at_least=0)
         mine = {**about, "algorithms": sorted(self._names)}
         theirs = {**stored, "algorithms": sorted(entry.algorithm for entry in self._journal.entries)}
-        theirs.setdefault("portfolio", mine["portfolio"])  # earlier versions did not note it
+        for noted_since in ("portfolio", "suite_options"):  # earlier versions did not note them
+            theirs.setdefault(noted_since, mine[noted_since])
         for what, value in mine.items():
             if value != theirs.get(what):
                 raise InvalidInputError(
                     f"{path} is the journal of another campaign: {what} is {theirs.get(what)!r} there and {value!r} "
                     "here. Choose another name, or use the value of the journal."
                 )
+        warn_of_changes(path, self._journal.about, versions, fingerprints)
         for stored_run in self._journal.runs():
             with self._journal.naming_damage("runs"):
                 run = Run.from_stored(stored_run.trajectory)

@@ -15,9 +15,11 @@ from polarbear_plugins.execution.dispatcher import Dispatcher, Outcome
 from polarbear_plugins.execution.interruptions import ignore_sigint
 from polarbear_plugins.execution.requests import PortfolioSource, Request, SuiteSource, check_sendable, make_request
 from polarbear_plugins.experiments.archives import restore_rivals
+from polarbear_plugins.experiments.changes import FINGERPRINTS, fingerprints_of, warn_of_changes
 from polarbear_plugins.experiments.stored_sources import choose_source, registered_names, restore_portfolio, unit_of
 from polarbear_plugins.experiments.watching import Progress, Watcher, notify_plugins
-from polarbear_plugins.journal.journal import Journal, JournalRun
+from polarbear_plugins.journal.journal import Journal
+from polarbear_plugins.journal.reading import JournalRun
 from polarbear_plugins.journal.replay import observed_failures, recorded_versions, reopen_journal, replay
 from polarbear_plugins.plugins.manager import Plugins, installed_plugins
 from polarbear_plugins.posterior.posterior import Posterior
@@ -84,9 +86,10 @@ class Race:
         *,
         progress: Watcher | None = None,
         plugins: Plugins | None = None,
+        **opening: bool,
     ) -> Race:
-        """Race of a journal, as it was after its last finished round."""
-        journal = Journal.open(path)
+        """Race of a journal, as it was after its last finished round; ``opening`` are options of its opening."""
+        journal = Journal.open(path, **opening)
         try:
             about = journal.about
             sources = (
@@ -116,7 +119,7 @@ class Race:
             raise InvalidInputError("A race needs a seed in its settings.")
         return self.state.settings.seed
 
-    def keep_journal(self, path: str | Path) -> None:
+    def keep_journal(self, path: str | Path, *, durable: bool = False) -> None:
         """Start a journal; call it before the first round."""
         about = {
             "settings": self.state.settings.to_json(),
@@ -124,10 +127,11 @@ class Race:
             **({"tolerance": self.state.table.tolerance} if self.state.table.tolerance else {}),
             **self._versions,
             **self._origin(),
+            FINGERPRINTS: fingerprints_of(self._portfolio, self._suite),
         }
         if self._rivals is not None:  # the journal has all instances from the start
             self._draw(len(self._rivals.instances))
-        self._journal = Journal.create(path, about, self.state.algorithms, self._rivals)
+        self._journal = Journal.create(path, about, self.state.algorithms, self._rivals, durable=durable)
 
     def _origin(self) -> dict[str, Any]:
         against = {} if self._rivals is None else {"against": dict(self._rivals.about)}
@@ -153,6 +157,8 @@ class Race:
                 self._journal.add_entry(name, len(self.state.rounds))
         self._portfolio |= newcomers
         self._posterior = None
+        if self._journal is not None:
+            self._journal.write_about(**{FINGERPRINTS: fingerprints_of(self._portfolio, self._suite)})
 
     def run(self) -> RaceResult:
         """Race until it stops; after ctrl-C the result is that of the last finished round."""
@@ -308,6 +314,7 @@ class Race:
         """Continue in the journal of this race; ``unused`` are its finished runs that belong to no finished round."""
         self._journal = journal
         about, now = journal.about, self._versions["versions"]
+        warn_of_changes(journal.path, about, now, fingerprints_of(self._portfolio, self._suite))
         if about.get("versions") != now:
             journal.write_about(resumed_with=now)
         self._versions = recorded_versions(journal.about)

@@ -41,6 +41,7 @@ def race(
     executor: Executor | None = None,
     journal: str | Path | None = None,
     *,
+    durable: bool = False,
     against: object = None,
     against_options: Mapping[str, Any] | None = None,
     tolerance: float = 0.0,
@@ -73,6 +74,9 @@ def race(
         Any ``concurrent.futures`` executor, instead of local processes.
     journal
         A file that keeps every finished run; :func:`resume` continues from there.
+    durable
+        Whether each run waits until the disk has it.  Otherwise a power failure may lose the last runs if they took
+        less than 0.05 s together.
     against
         An archive to race against: a source that :func:`polarbear_plugins.read_trajectories` reads, a list of sources,
         or a list of trajectories.  Its runs cost nothing; only the portfolio runs, on those instances of the archive
@@ -134,7 +138,7 @@ def race(
     dispatcher = Dispatcher(workers, executor, run_timeout, retries)
     with Race(state, *sources, dispatcher, progress=progress, plugins=plugins, rivals=rivals) as open_race:
         if journal is not None:
-            open_race.keep_journal(journal)
+            open_race.keep_journal(journal, durable=durable)
         return open_race.run()
 
 
@@ -159,12 +163,17 @@ def resume(
     *,
     max_rounds: int | None = None,
     max_cost: float | None = None,
+    durable: bool = False,
+    salvage: bool = False,
     run_timeout: float | None = None,
     retries: int = 0,
     progress: Watcher | None = None,
     plugins: Plugins | None = None,
 ) -> RaceResult:
     """Continue a race from its journal: no finished run is repeated, and the result is as if it had never stopped.
+
+    Packages, algorithms or problems that are not those with which the race began are a warning that names them, as far
+    as a journal can tell.
 
     Parameters
     ----------
@@ -174,10 +183,14 @@ def resume(
         Needed if they were given as Python rather than by registered names; they must be the same.
     max_rounds, max_cost
         New limits, for a race that was stopped by them.
-    workers, executor, run_timeout, retries, progress, plugins
+    salvage
+        Continue without the newest runs if the log of the journal, ``race.db-wal``, is damaged or gone; without it,
+        that is an error.
+    durable, workers, executor, run_timeout, retries, progress, plugins
         As for :func:`race`; the journal does not store them.
     """
     dispatcher = Dispatcher(workers, executor, run_timeout, retries)
-    with Race.from_journal(journal, portfolio, suite, dispatcher, progress=progress, plugins=plugins) as open_race:
+    options: dict[str, Any] = {"progress": progress, "plugins": plugins, "durable": durable, "salvage": salvage}
+    with Race.from_journal(journal, portfolio, suite, dispatcher, **options) as open_race:
         open_race.change_limits(max_rounds, max_cost)
         return open_race.run()

@@ -60,6 +60,11 @@ def choose_source(
             f"{path}: the {what} of this race was given as Python, which a journal cannot store. Pass it again: "
             f"resume({str(path)!r}, {what}=...)."
         )
-    if stored is None or not (given is None or given == stored["name"]):
+    if stored is not None and isinstance(given, str) and given != stored["name"]:
+        raise InvalidInputError(
+            f"{path}: the {what} of this race is {stored['name']!r}, and {given!r} was given. Their runs cannot be "
+            f"compared. Leave {what}= out, or start another race."
+        )
+    if stored is None or not (given is None or isinstance(given, str)):
         return given, None
     return stored["name"], json.loads(stored["options"])

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError, SourceError, UnknownNameError
 from polarbear_plugins.journal.copies import journal_copy
-from polarbear_plugins.journal.journal import Journal, is_sqlite
+from polarbear_plugins.journal.custody import is_sqlite
+from polarbear_plugins.journal.journal import Journal
+from polarbear_plugins.journal.reading import JournalContent
 from polarbear_plugins.racing.posteriors import checked
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.rules import enter, observe, plan
@@ -69,7 +71,7 @@ def recorded_origin(about: Mapping[str, Any]) -> dict[str, Any]:
     return {**{key: about.get(key) for key in ("portfolio", "suite")}, **against}
 
 
-def replay(journal: Journal, about: Mapping[str, Any]) -> tuple[RaceState, list[Trajectory]]:
+def replay(journal: JournalContent, about: Mapping[str, Any]) -> tuple[RaceState, list[Trajectory]]:
     """State after the last finished round of a journal, and the finished runs that belong to no finished round."""
     if "campaign" in about:
         raise SourceError(

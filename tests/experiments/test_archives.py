@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from builders import assert_same_result
+from builders import assert_same_result, change_journal
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from polarbear_plugins import RaceResult, RaceSettings, Trajectory, analyze, race, rank, resume
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, SourceError
 from polarbear_plugins.experiments.archives import balanced_order, match_archive
-from polarbear_plugins.journal.journal import Journal
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.plugins.synthetic import SyntheticAlgorithm, SyntheticSuite
 from polarbear_plugins.problems.given import GivenSuite, SampledSuite
@@ -254,8 +253,7 @@ def test_a_changed_suite_is_refused_on_resuming(tmp_path: Path) -> None:
 def test_a_journal_with_damaged_stored_runs_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "race.db"
     against("bad", settings=replace(SETTINGS, max_rounds=1), journal=path)
-    with Journal.open(path) as journal:
-        journal._connection.execute("UPDATE stored SET best = x'00' WHERE place = 3")
+    change_journal(path, "UPDATE stored SET best = x'00' WHERE place = 3")
     with pytest.raises(SourceError, match=r"race.db, table stored: damaged \("):
         load_result(path)
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import assert_same_result
+from builders import assert_same_result, change_journal
 
 from polarbear_plugins import RaceResult, RaceSettings, Trajectory, hookimpl, load_plugins, race, resume
 from polarbear_plugins.errors import InvalidInputError, PluginWarning, PolarBearError, RunWarning
@@ -224,7 +224,7 @@ def rows(path: Path, columns: str = "*") -> list[tuple[Any, ...]]:
     """Finished runs in a journal, read without changing it."""
     connection = sqlite3.connect(path)
     try:
-        return connection.execute(f"SELECT {columns} FROM runs ORDER BY rowid").fetchall()  # noqa: S608
+        return connection.execute(f"SELECT {columns} FROM runs ORDER BY place").fetchall()  # noqa: S608
     finally:
         connection.close()
 
@@ -749,13 +749,7 @@ def test_the_order_in_which_runs_fail_changes_nothing(algorithms: ModuleType, tm
     settings = replace(SETTINGS, max_rounds=1)
     with pytest.warns(RunWarning):
         result = race(portfolio, PROBLEMS, TIMES, settings, workers=2, journal=path)
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE backwards AS SELECT * FROM runs ORDER BY rowid DESC")
-    connection.execute("DELETE FROM runs")
-    connection.execute("INSERT INTO runs SELECT * FROM backwards ORDER BY rowid")
-    connection.execute("DROP TABLE backwards")
-    connection.commit()
-    connection.close()
+    change_journal(path, "UPDATE runs SET place = -place - 1", "UPDATE runs SET place = place + 1000")
     assert_same_result(resume(path, portfolio, PROBLEMS, workers=0), result)
     assert load_result(path).failures == result.failures
 

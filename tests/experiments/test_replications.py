@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from builders import assert_same_result
+from builders import assert_same_result, change_journal
 
 from polarbear_plugins import RaceResult, RaceSettings, Trajectory, load_result, race, rank, resume
 from polarbear_plugins.errors import InvalidInputError, RunWarning, SourceError
@@ -96,18 +95,17 @@ def test_a_race_with_a_journal_is_the_same_after_every_interruption(tmp_path: Pa
     assert_same_result(whole, load_result(tmp_path / "whole.db"))
     run(changed(max_rounds=1), journal=tmp_path / "stopped.db")
     assert_same_result(whole, resume(tmp_path / "stopped.db", PORTFOLIO, PROBLEMS, workers=0, max_rounds=2))
-    with sqlite3.connect(tmp_path / "whole.db") as journal:  # as if killed in the middle of the second round
-        journal.execute("DELETE FROM rounds WHERE number = 2")
-        journal.execute("DELETE FROM runs WHERE round = 2 AND rowid % 3 = 1")
-    journal.close()
+    change_journal(  # as if killed in the middle of the second round
+        tmp_path / "whole.db",
+        "DELETE FROM rounds WHERE number = 2",
+        "DELETE FROM runs WHERE round = 2 AND place % 3 = 1",
+    )
     assert_same_result(whole, resume(tmp_path / "whole.db", PORTFOLIO, PROBLEMS, workers=0))
 
 
 def test_a_journal_that_lost_one_of_several_runs_is_damaged(tmp_path: Path) -> None:
     run(journal=tmp_path / "race.db")
-    with sqlite3.connect(tmp_path / "race.db") as journal:
-        journal.execute("DELETE FROM runs WHERE round = 1 AND rowid = 2")
-    journal.close()
+    change_journal(tmp_path / "race.db", "DELETE FROM runs WHERE round = 1 AND place = 1")
     with pytest.raises(SourceError, match="expected 3 runs of the algorithm on that instance, got 2"):
         load_result(tmp_path / "race.db")
 

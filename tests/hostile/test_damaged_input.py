@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import change_journal
 
 from polarbear_plugins import (
     RaceResult,
@@ -198,9 +199,7 @@ def test_a_view_in_the_place_of_a_table_is_not_run(journal: Path) -> None:
     ],
 )
 def test_a_journal_that_says_nonsense_is_refused(journal: Path, key: str, text: str, says: str) -> None:
-    with contextlib.closing(sqlite3.connect(journal)) as connection:
-        connection.execute("UPDATE about SET json = ? WHERE key = ?", (text, key))
-        connection.commit()
+    change_journal(journal, ("UPDATE about SET json = ? WHERE key = ?", (text, key)))
     with pytest.raises(SourceError, match=rf"race\.db.*{says}"):
         load_result(journal)
 

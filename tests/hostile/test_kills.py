@@ -22,7 +22,8 @@ from polarbear_plugins import RaceResult, RaceSettings, race, resume
 from polarbear_plugins.errors import SourceError
 from polarbear_plugins.journal import copies
 from polarbear_plugins.journal.copies import journal_copy
-from polarbear_plugins.journal.journal import Entry, Journal
+from polarbear_plugins.journal.journal import Journal
+from polarbear_plugins.journal.reading import Entry
 from polarbear_plugins.journal.replay import load_result
 
 if not Path("/proc/self/stat").exists():
@@ -52,9 +53,10 @@ if __name__ == "__main__":
 # Ends itself by kill -9 at each statement that Journal.create sends to SQLite, for a new file each time.
 KILLED_IN_CREATE = """
 import os, signal, sys
+import sqlite3
 from polarbear_plugins.journal import journal
 
-connect = journal._connect
+connect = sqlite3.connect
 for moment in range(int(sys.argv[2])):
     child = os.fork()
     if not child:
@@ -64,13 +66,13 @@ for moment in range(int(sys.argv[2])):
             left -= 1
             if left < 0:
                 os.kill(os.getpid(), signal.SIGKILL)
-        def watched(path):
+        def watched(*arguments, **options):
             if not moment:
                 os.kill(os.getpid(), signal.SIGKILL)
-            connection = connect(path)
+            connection = connect(*arguments, **options)
             connection.set_trace_callback(count)
             return connection
-        journal._connect = watched
+        sqlite3.connect = watched
         journal.Journal.create(f"{sys.argv[1]}/{moment}.db", {"timepoints": [1.0]}, ["csa", "msr"]).close()
         os._exit(0)
     os.waitpid(child, 0)
@@ -244,7 +246,7 @@ def test_a_copy_is_whole_whatever_is_written_meanwhile(tmp_path: Path, monkeypat
         if len(tried) < 3:
             tried.append(source)
             write(40)
-            writer._connection.execute("PRAGMA wal_checkpoint(RESTART)")
+            writer._begin_log()
             write(3)
         return done
 

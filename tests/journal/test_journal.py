@@ -11,10 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import change_journal
 
 from polarbear_plugins import Trajectory, resume
 from polarbear_plugins.errors import PolarBearError, SourceError
-from polarbear_plugins.journal.journal import Entry, Journal, JournalRun
+from polarbear_plugins.journal.journal import Journal
+from polarbear_plugins.journal.reading import Entry, JournalRun
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.racing.state import Elimination, Failure, Round
 
@@ -33,7 +35,8 @@ sys.stdin.read()
 WRITING_UNTIL_KILLED = """
 import os, signal, sys
 from polarbear_plugins import Trajectory
-from polarbear_plugins.journal.journal import Journal, JournalRun
+from polarbear_plugins.journal.journal import Journal
+from polarbear_plugins.journal.reading import JournalRun
 
 journal = Journal.create(sys.argv[1], {"timepoints": [1.0]}, ["csa", "msr"])
 for number in range(20):
@@ -92,13 +95,6 @@ def read_everything(path: Path) -> None:
         assert journal.resolved(2, 3).shape == (2, 3, 3)
         assert list(journal.runs())
         assert journal.failures is not None
-
-
-def alter(path: Path, statement: str) -> None:
-    connection = sqlite3.connect(path)
-    connection.execute(statement)
-    connection.commit()
-    connection.close()
 
 
 def test_what_is_written_is_read_again(path: Path) -> None:
@@ -214,16 +210,15 @@ def refused(path: Path, match: str) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("version", [0, 2, 99])
+@pytest.mark.parametrize("version", [0, 3, 99])
 def test_a_journal_of_another_version_is_refused(filled: Path, version: int) -> None:
-    alter(filled, f"PRAGMA user_version = {version}")
-    refused(filled, rf"is a journal of version {version}; this version of polarbear-plugins reads 1")
+    change_journal(filled, f"PRAGMA user_version = {version}")
+    refused(filled, rf"is a journal of version {version}; this version of polarbear-plugins reads 1 and 2")
 
 
 @pytest.mark.parametrize("mode", ["DELETE", "WAL"])
 def test_the_database_of_another_program_is_refused_and_not_touched(path: Path, mode: str) -> None:
-    alter(path, f"PRAGMA journal_mode = {mode}")
-    alter(path, "CREATE TABLE runs (a, b)")
+    change_journal(path, f"PRAGMA journal_mode = {mode}", "CREATE TABLE runs (a, b)", seal=False)
     refused(path, "is an SQLite file, but not the journal of a race")
     assert list(path.parent.iterdir()) == [path]
 
@@ -366,14 +361,14 @@ def test_flipped_bytes_are_an_error_with_a_reason_or_harmless(filled: Path, seed
         ("UPDATE rounds SET json = '7'", "table rounds"),
         ("UPDATE rounds SET json = json_set(json, '$.rivals', 7)", "table rounds"),
         ("UPDATE rounds SET resolved = x''", "table rounds"),
-        ("UPDATE runs SET best = x'0011' WHERE rowid = 5", "table runs, number 5"),
-        ("UPDATE runs SET times = x'' WHERE rowid = 5", "table runs, number 5"),
-        ("UPDATE runs SET horizon = -1 WHERE rowid = 5", "table runs, number 5"),
-        ("UPDATE runs SET instance = CAST(x'ff' AS TEXT) WHERE rowid = 5", "table runs, number 5"),
+        ("UPDATE runs SET best = x'0011' WHERE place = 4", "table runs, number 5"),
+        ("UPDATE runs SET times = x'' WHERE place = 4", "table runs, number 5"),
+        ("UPDATE runs SET horizon = -1 WHERE place = 4", "table runs, number 5"),
+        ("UPDATE runs SET instance = CAST(x'ff' AS TEXT) WHERE place = 4", "table runs, number 5"),
     ],
 )
 def test_damaged_data_name_the_file_and_the_table(filled: Path, statement: str, place: str) -> None:
-    alter(filled, statement)
+    change_journal(filled, statement, seal="CAST" not in statement)
     with pytest.raises(SourceError, match=rf"race\.db, {place}: damaged"):
         read_everything(filled)
 
@@ -392,7 +387,7 @@ def test_damaged_data_name_the_file_and_the_table(filled: Path, statement: str, 
     ],
 )
 def test_resuming_what_does_not_fit_together_is_an_error_with_the_path(filled: Path, statement: str) -> None:
-    alter(filled, statement)
+    change_journal(filled, statement)
     portfolio = dict.fromkeys(NAMES, curve)
     with pytest.raises(PolarBearError, match=r"race\.db"):
         resume(filled, portfolio, [*range(60)], workers=0)
@@ -434,7 +429,12 @@ def test_what_a_killed_process_wrote_is_read(path: Path) -> None:
 
 def test_a_journal_holds_plain_data_only(filled: Path) -> None:
     connection = sqlite3.connect(filled)
-    texts = [text for (text,) in connection.execute("SELECT json FROM about UNION ALL SELECT json FROM rounds")]
+    texts = [
+        text
+        for (text,) in connection.execute(
+            "SELECT json FROM about WHERE key <> 'journal' UNION ALL SELECT json FROM rounds"
+        )
+    ]
     identities = [text for (text,) in connection.execute("SELECT identity FROM instances")]
     blobs = connection.execute("SELECT times, best FROM runs").fetchall()
     [[resolved]] = connection.execute("SELECT resolved FROM rounds")
@@ -450,12 +450,12 @@ def test_a_journal_holds_plain_data_only(filled: Path) -> None:
 def test_runs_wait_for_the_disk_as_soon_as_there_is_something_to_lose(tmp_path: Path) -> None:
     with Journal.create(tmp_path / "race.db", ABOUT, NAMES) as journal:
         statements: list[str] = []
-        journal._connection.set_trace_callback(statements.append)
+        journal._file.connection.set_trace_callback(statements.append)
 
         def waited(instance: str, seconds: float, failure: str | None = None) -> bool:
             statements.clear()
             journal.add_runs([JournalRun(1, curve(instance=instance), seconds, failure)])
-            [[level]] = journal._connection.execute("PRAGMA synchronous").fetchall()
+            [[level]] = journal._file.connection.execute("PRAGMA synchronous").fetchall()
             assert level == 2  # FULL again, for whatever is written next
             return "PRAGMA synchronous = NORMAL" not in statements
 
@@ -465,3 +465,18 @@ def test_runs_wait_for_the_disk_as_soon_as_there_is_something_to_lose(tmp_path: 
         assert not waited("short", 0.02)
     with Journal.open(tmp_path / "race.db") as journal:
         assert len(list(journal.runs())) == 9
+
+
+def test_a_durable_journal_waits_for_the_disk_with_each_run(tmp_path: Path) -> None:
+    Journal.create(tmp_path / "race.db", ABOUT, NAMES).close()
+    for make in (
+        lambda: Journal.create(tmp_path / "new.db", ABOUT, NAMES, durable=True),
+        lambda: Journal.open(tmp_path / "race.db", durable=True),
+    ):
+        with make() as journal:
+            statements: list[str] = []
+            journal._file.connection.set_trace_callback(statements.append)
+            for number in range(3):
+                journal.add_runs([JournalRun(1, curve(instance=f"f{number}"), 1e-6)])
+            assert "PRAGMA synchronous = NORMAL" not in statements
+            assert journal._file.connection.execute("PRAGMA synchronous").fetchall() == [(2,)]

@@ -1,13 +1,14 @@
 """Harm a race again and again and go on with it: nothing finished is lost or repeated, and the result is the same.
 
-    python benchmarks/endurance/soak.py --kills 100
+    python benchmarks/endurance/soak.py --kills 200
 
 A race with a journal runs in a process of its own and two workers; one of its algorithms crashes on some instances,
 always the same ones.  At random moments that process, a worker or both are ended by ``kill -9``, also right after the
-start; or all are stopped for a while (SIGSTOP), or the journal may not grow any more, as on a full disk.  What was
-ended goes on from the journal, until the race is over; then the next one begins.  Compared at the end: every run that
-was ever seen in the journal, how often it ran afterwards, and the result, draws included, with that of a race left in
-peace.
+start; or all are stopped for a while (SIGSTOP), or the journal may not grow any more, as on a full disk, or somebody
+deletes the journal.  What was ended goes on from the journal, until the race is over; then the next one begins.  In
+between the journal is moved with its log, or without it (which must be refused until the log has followed), or the race
+goes on behind a symbolic link.  Compared at the end: every run that was ever seen in the journal, how often it ran
+afterwards, and the result, draws included, with that of a race left in peace.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ from pathlib import Path
 
 from polarbear_plugins import PolarBearError, RaceResult, RaceSettings, Trajectory, race, resume
 from polarbear_plugins.journal.copies import journal_copy
+from polarbear_plugins.journal.log import log_of
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, synthetic_portfolio
 
 sys.path.append(str(Path(__file__).parents[1]))
 from measuring import parse_arguments, report_figure
 
 KILLS = ("driver", "worker", "both", "start")
-FAULTS = (*KILLS, *KILLS, "stop", "disk")
+FAULTS = (*KILLS, *KILLS, "stop", "disk", "delete")
+MOVES = ("", "", "move", "left", "link")  # what happens to the journal of an ended race
 LOG = "POLARBEAR_SOAK_LOG"
 SETTINGS = RaceSettings(seed=3, max_rounds=6, batch_min=4, batch_max=12, draws=200)
 
@@ -123,7 +126,7 @@ class Soak:
 
     def one_race(self, number: int, most: int) -> None:
         """Race with faults until it is over or there were enough, then in peace, and compare."""
-        journal, log = self.folder / f"{number}.db", self.folder / f"{number}.log"
+        journal, log = self.folder / f"{number}-0.db", self.folder / f"{number}.log"
         log.touch()
         finished: set[tuple[str, ...]] = set()
         output, here, kinds = "", 0, []
@@ -131,7 +134,7 @@ class Soak:
             kind = self.rng.choice(FAULTS) if self.kills < most else ""
             before = len(log.read_text().splitlines())
             driver = self.start(journal, log, _room(journal, self.rng) if kind == "disk" else None)
-            happened = self.harm(driver, kind, log, before)
+            happened = self.harm(driver, kind, log, before, journal)
             output, _ = driver.communicate()
             self.strays += self.still_alive(driver.pid, log)
             self.faults[kind] += happened
@@ -148,6 +151,7 @@ class Soak:
             finished = now
             if driver.returncode == 0:
                 break
+            journal = self.move(journal)
         self.races += 1
         self.runs += len(ran)
         self.seen += len(finished)
@@ -157,9 +161,35 @@ class Soak:
         print(f"race {number}: {here} faults, {len(finished)} runs in the journal, result {verdict}", flush=True)
         if not equal:
             print(f"  after {', '.join(kinds)}: {difference(self.expected, output)}", flush=True)
-        journal.unlink()
+        for file in self.folder.glob(f"{number}-*"):
+            file.unlink()
 
-    def harm(self, driver: subprocess.Popen[str], kind: str, log: Path, before: int) -> int:
+    def move(self, journal: Path) -> Path:
+        """Move the journal of an ended race, with its log or first without it, or give it a second name."""
+        kind = self.rng.choice(MOVES)
+        wal, real = log_of(journal.resolve()), journal.resolve()
+        if not kind or not real.exists() or not real.stat().st_size:
+            return journal
+        other = self.folder / f"{journal.name.partition('-')[0]}-{self.rng.randrange(10**9)}.db"
+        self.faults[kind] += 1
+        if kind == "link":
+            other.symlink_to(journal)
+            return other
+        real.rename(other)
+        if kind == "left" and wal.exists() and wal.stat().st_size:
+            try:
+                with journal_copy(other):
+                    self.errors += 1
+                    print(f"{other.name} was read without its log", flush=True)
+            except PolarBearError as problem:
+                if str(wal) not in str(problem):
+                    self.errors += 1
+                    print(f"{problem} does not name {wal}", flush=True)
+        if wal.exists():
+            wal.rename(log_of(other))
+        return other
+
+    def harm(self, driver: subprocess.Popen[str], kind: str, log: Path, before: int, journal: Path) -> int:
         """Do it at a random moment, and count; a race may be over before."""
         if kind == "start":
             time.sleep(self.rng.uniform(0, self.took / 2))
@@ -172,6 +202,10 @@ class Soak:
             return int(kind == "disk" and driver.returncode != 0)
         if driver.poll() is not None:
             return 0
+        if kind == "delete":  # noticed when the next run is stored
+            journal.resolve().unlink(missing_ok=True)
+            driver.wait()
+            return 1
         if kind == "worker":
             return sum(self.kill_a_worker(driver, log, before) for _ in range(self.rng.randint(1, 3)))
         workers = self.workers(driver, log, before)
@@ -214,7 +248,7 @@ class Soak:
 
     def report(self, seconds: float) -> str:
         """Say what was found."""
-        told = ", ".join(f"{self.faults[kind]} {kind}" for kind in dict.fromkeys(FAULTS))
+        told = ", ".join(f"{self.faults[kind]} {kind}" for kind in dict.fromkeys((*FAULTS, *filter(None, MOVES))))
         return (
             f"{self.kills} kills in {self.races} races and {seconds:.0f} s ({told}); {self.seen} runs finished, "
             f"{self.lost} lost, {self.doubled} doubled, {self.different} results different, {self.strays} workers left "
@@ -249,7 +283,7 @@ def runs_in(journal: Path) -> set[tuple[str, ...]]:
 
 
 def _room(journal: Path, rng: random.Random) -> int:
-    files = [journal, journal.with_name(f"{journal.name}-wal")]
+    files = [journal.resolve(), log_of(journal.resolve())]
     return max([file.stat().st_size for file in files if file.exists()], default=0) + rng.randrange(200_000)
 
 

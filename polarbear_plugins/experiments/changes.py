@@ -10,6 +10,7 @@ from typing import Any
 from polarbear_plugins.errors import PolarBearWarning
 from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource
 from polarbear_plugins.experiments.fingerprints import fingerprint
+from polarbear_plugins.journal.journal import Journal
 
 #: Key in the description of a race: fingerprints of what was given as Python.
 FINGERPRINTS = "fingerprints"
@@ -23,6 +24,13 @@ def fingerprints_of(portfolio: PortfolioSource, suite: SuiteSource) -> dict[str,
         if name not in portfolio.registered
     }
     return {"algorithms": given, "suite": None if suite.registered is not None else fingerprint(suite.suite)}
+
+
+def note_newcomers(journal: Journal, fingerprints: Mapping[str, Any]) -> None:
+    """Add the fingerprints of newcomers; those of the others are from before they ran, which may change objects."""
+    then = journal.about.get(FINGERPRINTS) or {}
+    algorithms = {**(then.get("algorithms") or {}), **fingerprints["algorithms"]}
+    journal.write_about(**{FINGERPRINTS: {**then, "algorithms": algorithms}})
 
 
 def warn_of_changes(
@@ -40,8 +48,8 @@ def warn_of_changes(
         changes += _changed_code(about.get(FINGERPRINTS) or {}, fingerprints)
     if changes:
         warnings.warn(
-            f"{path}: not everything is as it was when this race began: {'; '.join(changes)}. Runs from then and from "
-            "now are compared with each other all the same. If the difference matters, race again with a new journal.",
+            f"{path}: not everything is as it was when the journal was begun: {'; '.join(changes)}. Runs from then and "
+            "from now are compared with each other all the same. If the difference matters, begin a new journal.",
             PolarBearWarning,
             stacklevel=2,
         )

@@ -15,7 +15,7 @@ from polarbear_plugins.execution.dispatcher import Dispatcher, Outcome
 from polarbear_plugins.execution.interruptions import ignore_sigint
 from polarbear_plugins.execution.requests import PortfolioSource, Request, SuiteSource, check_sendable, make_request
 from polarbear_plugins.experiments.archives import restore_rivals
-from polarbear_plugins.experiments.changes import FINGERPRINTS, fingerprints_of, warn_of_changes
+from polarbear_plugins.experiments.changes import FINGERPRINTS, fingerprints_of, note_newcomers, warn_of_changes
 from polarbear_plugins.experiments.stored_sources import choose_source, registered_names, restore_portfolio, unit_of
 from polarbear_plugins.experiments.watching import Progress, Watcher, notify_plugins
 from polarbear_plugins.journal.journal import Journal
@@ -107,6 +107,7 @@ class Race:
             rivals = restore_rivals(journal, about, state, sources[1].suite) if state.stored else None
             options: dict[str, Any] = {"progress": progress, "plugins": plugins, "rivals": rivals}
             race = cls(state, *sources, dispatcher or Dispatcher(0), **options)
+            warn_of_changes(journal.path, about, race._versions["versions"], fingerprints_of(*sources))
             race._attach_journal(journal, unused)
             return race
         except BaseException:
@@ -158,7 +159,7 @@ class Race:
         self._portfolio |= newcomers
         self._posterior = None
         if self._journal is not None:
-            self._journal.write_about(**{FINGERPRINTS: fingerprints_of(self._portfolio, self._suite)})
+            note_newcomers(self._journal, fingerprints_of(newcomers, self._suite))
 
     def run(self) -> RaceResult:
         """Race until it stops; after ctrl-C the result is that of the last finished round."""
@@ -314,7 +315,6 @@ class Race:
         """Continue in the journal of this race; ``unused`` are its finished runs that belong to no finished round."""
         self._journal = journal
         about, now = journal.about, self._versions["versions"]
-        warn_of_changes(journal.path, about, now, fingerprints_of(self._portfolio, self._suite))
         if about.get("versions") != now:
             journal.write_about(resumed_with=now)
         self._versions = recorded_versions(journal.about)

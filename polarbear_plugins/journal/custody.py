@@ -76,6 +76,8 @@ class OpenFile:
         except sqlite3.Error as problem:
             raise describe_sqlite_error(path, problem) from None
         self.path = path
+        self.log_bytes = 0  # when last seen
+        self._names = str(path), str(log_of(path))
         self._id = file_id(path)
         self._log_id: tuple[int, int] | None = None
         _OPEN_HERE.add(self._id)
@@ -83,13 +85,12 @@ class OpenFile:
     def is_there(self) -> bool:
         """Whether file and log are still the ones that are open, and not deleted, moved or replaced."""
         try:
-            if file_id(self.path) != self._id:
-                return False
-            log = file_id(log_of(self.path))
+            file, log = map(os.stat, self._names)
         except OSError:
             return False
-        self._log_id = self._log_id or log
-        return log == self._log_id
+        self.log_bytes, log_id = log.st_size, (log.st_dev, log.st_ino)
+        self._log_id = self._log_id or log_id
+        return (file.st_dev, file.st_ino) == self._id and log_id == self._log_id
 
     def move_to_a_copy(self) -> OpenFile:
         """Close the file, and open a copy at the same path, if there is nothing now, or where one can be written."""

@@ -35,7 +35,7 @@ from polarbear_plugins.racing.stored import StoredRivals
 # Waiting for the disk takes about a millisecond.  Runs that together took fewer seconds than this do not wait for it.
 _SECONDS_WITHOUT_SYNC = 0.05
 # Bytes from which on the content of the log is moved into the file.
-_LONG_LOG = 1 << 20
+_LONG_LOG = 4 << 20
 
 
 class Journal(JournalContent):
@@ -209,12 +209,13 @@ class Journal(JournalContent):
             self._begin_log()
         elif not self._file.is_there():
             self._write_again()
+        elif self._file.log_bytes >= _LONG_LOG:
+            self._begin_log()
         with self._transaction():
-            self._file.connection.execute("DELETE FROM about WHERE key = ?", (LOG_EXPECTED,))
+            if self._expects_log:
+                self._file.connection.execute("DELETE FROM about WHERE key = ?", (LOG_EXPECTED,))
             yield
         self._expects_log = False
-        if log_size(self._file.path) >= _LONG_LOG:
-            self._begin_log()
 
     def _lock(self) -> None:
         """Lock the file, and turn on the write-ahead log, which undoes interrupted transactions."""

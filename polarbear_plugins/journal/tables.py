@@ -70,8 +70,12 @@ class Rows:
 
     def checksum(self, table: str, row: Row) -> bytes:
         """Checksum of a row of None, whole numbers, floats, text and bytes."""
-        # ascii() writes each of these types unambiguously, and unlike repr() alike in all versions of Python.
-        return hashlib.blake2b(ascii((table, *row)).encode(), digest_size=16, key=self._key).digest()
+        blobs = [value for value in row if isinstance(value, bytes)]
+        described = (table, *(len(value) if isinstance(value, bytes) else (value,) for value in row))
+        # ascii() writes each of the other types unambiguously, and unlike repr() alike in all versions of Python.
+        digest = hashlib.blake2b(ascii(described).encode(), digest_size=16, key=self._key)
+        digest.update(b"".join(blobs))
+        return digest.digest()
 
     def read(self, table: str, where: str = "TRUE", values: Row = ()) -> Iterator[Row]:
         """Rows in the order of their first column, without the checksum.

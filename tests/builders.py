@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 import string
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from polarbear_plugins import Posterior, RaceResult, RaceSettings, RankingTable, Trajectory, race
+from polarbear_plugins.files import write_arrays
 from polarbear_plugins.inference.native.gibbs import _Joint
 from polarbear_plugins.journal.tables import TABLES, Rows
 from polarbear_plugins.plackett_luce.subsets import Statistics
@@ -29,6 +31,25 @@ def change_journal(path: Path, *statements: str | tuple[str, tuple[Any, ...]], s
             content = connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608 - names of our own
             Rows(connection).write(table, (row[:-1] for row in content), replace=True)
         connection.commit()
+
+
+def change_arrays(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """Change the arrays of a saved result or posterior; its checksum is made to match."""
+    with np.load(path, allow_pickle=False) as arrays:
+        content = {name: array for name, array in arrays.items() if name != "checksum"}
+    change(content)
+    return write_arrays(path, content)
+
+
+def change_json(path: Path, name: str, change: Callable[[dict[str, Any]], None]) -> Path:
+    """Change the JSON in one of the arrays of a saved result or posterior."""
+
+    def change_text(content: dict[str, Any]) -> None:
+        data = json.loads(str(content[name]))
+        change(data)
+        content[name] = np.array(json.dumps(data))
+
+    return change_arrays(path, change_text)
 
 
 def names(count: int) -> list[str]:

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
+import contextlib
 import json
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from builders import change_journal, table_of
+from builders import change_journal, change_json, table_of
 
 from polarbear_plugins import RaceResult, RaceSettings, analyze, race, resume
 from polarbear_plugins.environment import installed_versions, versions_text
+from polarbear_plugins.errors import PolarBearWarning
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.report.sections import repeat
 
@@ -63,11 +64,7 @@ def test_a_race_an_analysis_and_a_journal_tell_their_versions(tmp_path: Path) ->
 def test_what_was_not_noted_is_not_invented(tmp_path: Path) -> None:
     result = raced()
     path = result.save(tmp_path / "old.npz")
-    with np.load(path) as arrays:
-        content = dict(arrays)
-    data = json.loads(str(content["result"]))
-    del data["about"]["versions"]
-    np.savez(path, **content | {"result": np.array(json.dumps(data))})
+    change_json(path, "result", lambda data: data["about"].pop("versions"))
     old = RaceResult.load(path)
     assert "versions" not in old.about
     page = repeat(old)
@@ -86,7 +83,8 @@ def test_a_race_that_goes_on_with_other_versions_tells_both(tmp_path: Path, then
     journal = tmp_path / "race.db"
     raced(journal=journal)
     change_versions(journal, then)
-    result = resume(journal, max_rounds=2, workers=0)
+    with pytest.warns(PolarBearWarning, match=r"numpy 2\.0\.0 then, .* now") if then else contextlib.nullcontext():
+        result = resume(journal, max_rounds=2, workers=0)
     assert result.about.get("versions") == then
     assert result.about["resumed_with"] == installed_versions()
     assert load_result(journal).to_json() == result.to_json()

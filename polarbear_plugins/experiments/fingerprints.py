@@ -104,7 +104,8 @@ class _Walk:
         return [code.co_code, code.co_exceptiontable, *self._all((code.co_argcount, code.co_flags, names, constants))]
 
     def _class(self, kind: type) -> list[bytes]:
-        name = f"{kind.__module__}.{kind.__qualname__}".encode()
+        # Without its module, which is __main__ for a script and the name of the file for whoever imports it.
+        name = kind.__qualname__.encode()
         known = [
             member
             for key, member in sorted(vars(kind).items())

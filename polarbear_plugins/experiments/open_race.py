@@ -107,8 +107,8 @@ class Race:
             rivals = restore_rivals(journal, about, state, sources[1].suite) if state.stored else None
             options: dict[str, Any] = {"progress": progress, "plugins": plugins, "rivals": rivals}
             race = cls(state, *sources, dispatcher or Dispatcher(0), **options)
-            warn_of_changes(journal.path, about, race._versions["versions"], fingerprints_of(*sources))
             race._attach_journal(journal, unused)
+            warn_of_changes(journal.path, about, installed_versions(state.settings.engine), fingerprints_of(*sources))
             return race
         except BaseException:
             journal.close()

@@ -21,6 +21,10 @@ from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.planning.repetitions import RepetitionSettings
 from polarbear_plugins.racing.settings import RaceSettings
 
+# For what goes on with other functions, or with objects that have run meanwhile.
+other_code = pytest.mark.filterwarnings(
+    "ignore:.*not everything is as it was:polarbear_plugins.errors.PolarBearWarning"
+)
 REPETITIONS = RepetitionSettings(error=0.3, first=4, most=100)
 SETTINGS = CampaignSettings(repetitions=REPETITIONS, effect=1.0, seed=3)
 
@@ -93,6 +97,7 @@ def test_the_same_seed_gives_the_same_campaign_wherever_it_runs(
     assert found_by(campaign(portfolio, INSTANCES, 10, replace(settings, seed=4), workers=0)) != here
 
 
+@other_code
 @pytest.mark.slow
 def test_an_interrupted_campaign_goes_on_from_its_journal(tmp_path: Path) -> None:
     whole = found_by(campaign(PORTFOLIO, INSTANCES, 10, SETTINGS, workers=0))
@@ -121,6 +126,7 @@ def counted(made: list[int], most: int | None = None) -> dict[str, RunFunction]:
     return {name: noting(function) for name, function in PORTFOLIO.items()}
 
 
+@other_code
 def test_a_journal_answers_other_questions_without_new_runs(tmp_path: Path) -> None:
     path = tmp_path / "campaign.db"
     campaign(PORTFOLIO, INSTANCES, 10, SETTINGS, 0, journal=path)
@@ -132,6 +138,7 @@ def test_a_journal_answers_other_questions_without_new_runs(tmp_path: Path) -> N
     assert len(result.instances) == 8
 
 
+@other_code
 def test_a_journal_of_something_else_is_refused(tmp_path: Path) -> None:
     path, raced = tmp_path / "campaign.db", tmp_path / "race.db"
     campaign(PORTFOLIO, INSTANCES, 10, SETTINGS, 0, journal=path)
@@ -235,6 +242,7 @@ def test_progress_is_reported() -> None:
     assert reports[-1] == (sum(len(s) for samples in result.values.values() for s in samples.values()), 0)
 
 
+@other_code
 def test_a_failed_run_ends_the_campaign_and_is_repeated_after_it_is_fixed(tmp_path: Path) -> None:
     def broken(level: Any, horizon: float, seed: int) -> Trajectory:
         if int(level) == 7:

@@ -33,6 +33,10 @@ from polarbear_plugins.problems.given import FunctionAlgorithm
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.seeds import derived_seed
 
+# For what goes on with other functions, or with objects that have run meanwhile.
+other_code = pytest.mark.filterwarnings(
+    "ignore:.*not everything is as it was:polarbear_plugins.errors.PolarBearWarning"
+)
 TIMES = [1, 2, 3]
 PROBLEMS = [f"p{number}" for number in range(40)]
 OPTIONS = {"log_ratings": [[2.0, 0.0, 1.0, -9.0], [1.0, 1.0, 1.0, -9.0], [0.0, 2.0, 6.0, -9.0]]}
@@ -384,6 +388,7 @@ def test_options_without_meaning_are_refused(options: Mapping[str, Any], message
         race({"a": level(0), "b": level(1)}, PROBLEMS, TIMES, SETTINGS, **options)
 
 
+@other_code
 def test_registered_portfolios_functions_and_algorithms_race_together(tmp_path: Path) -> None:
     mixed = ["synthetic", {"mine": level(0.5)}, newcomer("late", 0.0)]
     settings = RaceSettings(seed=1, draws=200, max_rounds=2)
@@ -532,6 +537,7 @@ def wait_for_rows(path: Path, count: int, process: subprocess.Popen[bytes]) -> N
     raise AssertionError("the driver does nothing")
 
 
+@other_code
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 @pytest.mark.parametrize("moment", range(4))
@@ -645,6 +651,7 @@ def test_a_race_that_only_fails_says_why(algorithms: ModuleType) -> None:
         race({"a": algorithms.raises, "b": algorithms.raises}, PROBLEMS, TIMES, SETTINGS, workers=0)
 
 
+@other_code
 def test_a_race_that_only_failed_continues_when_the_cause_is_fixed(tmp_path: Path) -> None:
     path = tmp_path / "race.db"
 
@@ -674,6 +681,7 @@ def test_threads_run_closures() -> None:
     assert_same_result(result, race({"a": level(0), "b": level(1)}, PROBLEMS, TIMES, SETTINGS, workers=0))
 
 
+@other_code
 def test_failures_are_remembered_and_not_repeated(tmp_path: Path) -> None:
     calls: list[object] = []
 

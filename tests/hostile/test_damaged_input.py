@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import change_journal
+from builders import change_arrays, change_journal
 
 from polarbear_plugins import (
     RaceResult,
@@ -48,15 +48,6 @@ def result() -> RaceResult:
     values = np.random.default_rng(1).random((10, 2, 3))
     table = RankingTable.from_values(values, algorithms=["a", "b", "c"], timepoints=[1, 2])
     return analyze(table, RaceSettings(seed=1, draws=100))
-
-
-def rewritten(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
-    """Change the arrays in a file, as whoever wrote it by hand."""
-    with np.load(path, allow_pickle=False) as arrays:
-        content = dict(arrays)
-    change(content)
-    np.savez_compressed(path, **content)
-    return path
 
 
 def in_text(name: str, change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
@@ -88,7 +79,7 @@ def in_text(name: str, change: Callable[[dict[str, Any]], None]) -> Callable[[di
 def test_a_posterior_that_is_none_is_refused(
     result: RaceResult, tmp_path: Path, change: Callable[[dict[str, Any]], None], says: str
 ) -> None:
-    path = rewritten(result.posterior.save(tmp_path / "posterior.npz"), change)
+    path = change_arrays(result.posterior.save(tmp_path / "posterior.npz"), change)
     with pytest.raises(SourceError, match=rf"posterior\.npz.*{says}") as found:
         Posterior.load(path)
     assert len(str(found.value)) < 6000
@@ -115,7 +106,7 @@ def test_a_posterior_that_is_none_is_refused(
 def test_a_result_that_is_none_is_refused(
     result: RaceResult, tmp_path: Path, change: Callable[[dict[str, Any]], None], says: str
 ) -> None:
-    path = rewritten(result.save(tmp_path / "result.npz"), change)
+    path = change_arrays(result.save(tmp_path / "result.npz"), change)
     with pytest.raises(SourceError, match=rf"result\.npz.*{says}"):
         RaceResult.load(path)
 
@@ -124,7 +115,7 @@ def test_a_result_in_which_nobody_is_left_is_refused(result: RaceResult, tmp_pat
     out = [{"algorithm": name, "by": "a", "probability": 1.0, "round": 1} for name in "abc"]
     change = in_text("result", lambda data: data["rounds"][0].update(eliminations=out))
     with pytest.raises(SourceError, match="every algorithm was eliminated"):
-        RaceResult.load(rewritten(result.save(tmp_path / "result.npz"), change))
+        RaceResult.load(change_arrays(result.save(tmp_path / "result.npz"), change))
 
 
 @pytest.mark.parametrize("shape", ["(1000000000000,)", "(500000000,)", "(-1,)"])

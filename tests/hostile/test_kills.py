@@ -31,6 +31,10 @@ if not Path("/proc/self/stat").exists():
 
 from hostile.misbehaving import slow_portfolio
 
+# For what goes on with other functions, or with objects that have run meanwhile.
+other_code = pytest.mark.filterwarnings(
+    "ignore:.*not everything is as it was:polarbear_plugins.errors.PolarBearWarning"
+)
 SETTINGS = RaceSettings(seed=4, draws=100, max_rounds=2, batch_size=8, batch_min=8)
 PROBLEMS = [f"p{number}" for number in range(30)]
 TIMES = [1, 2, 3]
@@ -144,6 +148,7 @@ def in_peace(tmp_path_factory: pytest.TempPathFactory) -> RaceResult:
     return race(slow_portfolio(log), PROBLEMS, TIMES, SETTINGS, workers=0)
 
 
+@other_code
 @pytest.mark.slow
 def test_a_race_that_is_killed_stopped_and_watched_again_and_again_ends_as_one_in_peace(
     in_peace: RaceResult, tmp_path: Path

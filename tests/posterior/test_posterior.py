@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import column_kinds, table_of
+from builders import change_json, column_kinds, table_of
 
 from polarbear_plugins import Posterior, fit
 from polarbear_plugins.errors import MissingExtraError, SourceError
@@ -91,11 +91,7 @@ def test_a_saved_posterior_needs_no_pickle(saved: Path) -> None:
 
 
 def test_a_file_written_by_a_version_with_further_diagnostics_can_be_read(saved: Path) -> None:
-    with np.load(saved) as arrays:
-        content = dict(arrays)
-    about = json.loads(str(content["about"]))
-    about["diagnostics"]["invented_later"] = 7
-    np.savez(saved, **content | {"about": np.array(json.dumps(about))})
+    change_json(saved, "about", lambda about: about["diagnostics"].update(invented_later=7))
     assert Posterior.load(saved).diagnostics == DIAGNOSTICS
 
 
@@ -207,10 +203,7 @@ def test_who_gives_a_folder_is_told_how_to_make_a_result_of_it(tmp_path: Path) -
 
 
 def test_a_file_of_another_format_says_which_one_can_be_read(saved: Path) -> None:
-    with np.load(saved) as arrays:
-        content = dict(arrays)
-    about = json.loads(str(content["about"])) | {"format": 2}
-    np.savez(saved, **content | {"about": np.array(json.dumps(about))})
+    change_json(saved, "about", lambda about: about.update(format=2))
     with pytest.raises(SourceError, match=r"posterior\.npz: The posterior has the format 2; this version reads 1"):
         Posterior.load(saved)
 

@@ -15,15 +15,9 @@ from types import ModuleType
 import pytest
 
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.execution import local_processes as processes
-from polarbear_plugins.execution.local_processes import (
-    LocalProcesses,
-    ProcessDiedError,
-    RunTimeoutError,
-    UnsendableError,
-    WorkersCannotStartError,
-)
+from polarbear_plugins.execution.local_processes import LocalProcesses, UnsendableError
 from polarbear_plugins.execution.worker import RemoteError, UnloadableError
+from polarbear_plugins.execution.worker_process import ProcessDiedError, RunTimeoutError
 
 # Seconds after which a call is ended: enough for one that does nothing, however much else the machine has to do.
 PATIENCE = 3.0
@@ -79,13 +73,6 @@ def explode():
 
 def threads():
     return {name: value for name, value in os.environ.items() if name.endswith("_NUM_THREADS")}
-"""
-
-UNGUARDED = """
-from polarbear_plugins import RaceSettings, race
-
-result = race("synthetic", "synthetic", [1, 2], RaceSettings(seed=1, max_rounds=1, draws=100), workers=2)
-print("a result", result)
 """
 
 TWO_THAT_HANG = """
@@ -308,15 +295,6 @@ def test_workers_tell_libraries_to_use_one_thread(calls: ModuleType, monkeypatch
     assert {variables[f"{library}_NUM_THREADS"] for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")} == {"1"}
 
 
-def test_processes_that_cannot_be_started_fail_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError("too many open files")
-
-    monkeypatch.setattr(processes, "_Worker", refuse)
-    with LocalProcesses(1) as executor, pytest.raises(WorkersCannotStartError, match="too many open files"):
-        executor.submit(abs, -1).result(timeout=60)
-
-
 @needs_proc
 @needs_signals
 @pytest.mark.usefixtures("calls")
@@ -334,28 +312,10 @@ def test_processes_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     assert soon(lambda: not any(alive(pid) for pid in pids))
 
 
-@pytest.mark.slow
-def test_a_script_without_a_guard_is_told_to_guard_its_start(tmp_path: Path) -> None:
-    script = tmp_path / "unguarded.py"
-    script.write_text(UNGUARDED)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 1
-    assert "a result" not in done.stdout
-    last = done.stderr.strip().splitlines()[-1]
-    assert "WorkersCannotStartError: Worker processes end before they can work" in last
-    assert 'if __name__ == "__main__":' in last
-
-
-@pytest.mark.slow
-def test_a_script_from_a_pipe_has_workers_too() -> None:
-    done = subprocess.run(
-        [sys.executable, "-"], input=UNGUARDED, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "a result" in done.stdout
-
-
-@pytest.mark.parametrize("options", [{"workers": -1}, {"workers": 1.5}, {"timeout": "long"}])
+@pytest.mark.parametrize(
+    "options",
+    [{"workers": -1}, {"workers": 1.5}, {"timeout": "long"}, {"memory": 0}, {"most_calls": 0}, {"most_growth": 0}],
+)
 def test_options_without_meaning_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(options))):
         LocalProcesses(**options)  # type: ignore[arg-type]

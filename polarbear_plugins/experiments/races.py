@@ -47,6 +47,7 @@ def race(
     portfolio_options: Mapping[str, Any] | None = None,
     suite_options: Mapping[str, Any] | None = None,
     run_timeout: float | None = None,
+    run_memory: float | None = None,
     retries: int = 0,
     progress: Watcher | None = None,
     plugins: Plugins | None = None,
@@ -87,6 +88,9 @@ def race(
     run_timeout
         Seconds that a run may take.  A run that hangs or crashes is ended, repeated ``retries`` times, and then counts
         as having found nothing.
+    run_memory
+        Megabytes that a run may use beyond what its process used before, together with the processes it starts.  They
+        are counted every 0.2 s, on Linux; a run that uses more is ended, and treated as one that takes too long.
     progress
         Called with a :class:`Progress` after each run and each round.
     plugins
@@ -131,7 +135,7 @@ def race(
         raise InvalidInputError("race: say with timepoints= where to compare the algorithms.")
     else:
         state = start_race(sources[0].algorithms, timepoints, settings, tolerance)
-    dispatcher = Dispatcher(workers, executor, run_timeout, retries)
+    dispatcher = Dispatcher(workers, executor, run_timeout, retries, run_memory)
     with Race(state, *sources, dispatcher, progress=progress, plugins=plugins, rivals=rivals) as open_race:
         if journal is not None:
             open_race.keep_journal(journal)
@@ -160,6 +164,7 @@ def resume(
     max_rounds: int | None = None,
     max_cost: float | None = None,
     run_timeout: float | None = None,
+    run_memory: float | None = None,
     retries: int = 0,
     progress: Watcher | None = None,
     plugins: Plugins | None = None,
@@ -174,10 +179,10 @@ def resume(
         Needed if they were given as Python rather than by registered names; they must be the same.
     max_rounds, max_cost
         New limits, for a race that was stopped by them.
-    workers, executor, run_timeout, retries, progress, plugins
+    workers, executor, run_timeout, run_memory, retries, progress, plugins
         As for :func:`race`; the journal does not store them.
     """
-    dispatcher = Dispatcher(workers, executor, run_timeout, retries)
+    dispatcher = Dispatcher(workers, executor, run_timeout, retries, run_memory)
     with Race.from_journal(journal, portfolio, suite, dispatcher, progress=progress, plugins=plugins) as open_race:
         open_race.change_limits(max_rounds, max_cost)
         return open_race.run()

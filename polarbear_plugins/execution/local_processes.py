@@ -19,6 +19,7 @@ from typing import Any
 from polarbear_plugins.checks import as_number, as_whole_number
 from polarbear_plugins.environment import available_cores
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, foreign_text
+from polarbear_plugins.execution.channel import LARGEST
 from polarbear_plugins.execution.memory import can_be_measured
 from polarbear_plugins.execution.starting import (
     UNGUARDED,
@@ -231,6 +232,9 @@ def pickle_or_raise(thing: object) -> bytes:
     :raises UnsendableError: it cannot be pickled.
     """
     try:
-        return pickle.dumps(thing)
+        message = pickle.dumps(thing)
     except Exception as problem:  # pickling runs the user's code, which may raise anything
         raise UnsendableError(foreign_text(problem)) from None
+    if len(message) > LARGEST:
+        raise UnsendableError(f"it has {len(message):,} bytes, and at most {LARGEST:,} can be sent")
+    return message

@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.execution import local_processes
 from polarbear_plugins.execution.local_processes import LocalProcesses, UnsendableError
 from polarbear_plugins.execution.worker import RemoteError, UnloadableError
 from polarbear_plugins.execution.worker_process import ProcessDiedError, RunTimeoutError
@@ -319,3 +320,15 @@ def test_processes_end_when_their_parent_is_killed(tmp_path: Path) -> None:
 def test_options_without_meaning_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(options))):
         LocalProcesses(**options)  # type: ignore[arg-type]
+
+
+def test_what_is_too_large_to_be_sent_raises_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_processes, "LARGEST", 100)
+    with LocalProcesses(1) as executor, pytest.raises(UnsendableError, match="at most 100 can be sent"):
+        executor.submit(len, bytes(200))
+
+
+def test_a_large_call_and_a_large_answer_arrive() -> None:
+    with LocalProcesses(2) as executor:
+        futures = [executor.submit(bytes.upper, b"x" * 20_000_000) for _ in range(3)]
+        assert all(future.result() == b"X" * 20_000_000 for future in futures)

@@ -53,6 +53,7 @@ def serve(end: Any, secret: bytes) -> None:
             message = channel.receive()
             with restore_process_state() as restored:
                 answer = _answer(message)
+            end.setblocking(True)  # a call may have changed it
             with contextlib.suppress(Exception):  # a call may have closed it
                 sys.stdout.flush()
             channel.send(STATE.pack(resident_bytes(["self"]), restored.complete) + answer)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from polarbear_plugins.errors import PolarBearError, reason
+from polarbear_plugins.errors import PolarBearError, foreign_text, reason
 
 NAME = "polarbear-worker"
 
@@ -84,7 +84,8 @@ def cannot_start(problem: object, with_main: bool) -> WorkersCannotStartError:
     if isinstance(problem, OSError) and problem.errno in _REMEDIES:
         what, remedy = str(problem.strerror).lower(), _REMEDIES[problem.errno]
     elif isinstance(problem, OSError) and "AF_UNIX" in str(problem):
-        what = f"the path of a folder for temporary files is too long for a socket: {reason(OSError(_folder()))}"
+        folder = foreign_text(multiprocessing.util.get_temp_dir())
+        what = f"the path of a folder for temporary files is too long for a socket: {folder}"
         remedy = "Set TMPDIR to a shorter one"
     elif isinstance(problem, EOFError | ConnectionError):
         what = "the server that starts them has ended"
@@ -137,10 +138,6 @@ def _shorten_socket_path() -> None:
             finally:
                 tempfile.tempdir = before
             return
-
-
-def _folder() -> str:
-    return multiprocessing.util.get_temp_dir()
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import multiprocessing.forkserver
 import os
 import pickle
 import signal
@@ -61,7 +60,7 @@ def serve(end: Any, secret: bytes) -> None:
 
 def _leave_fork_server() -> None:
     """Close the pipe by which this process would keep the fork server alive: that ends if a call writes into it."""
-    server = getattr(multiprocessing.forkserver, "_forkserver", None)
+    server = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
     descriptor = getattr(server, "_forkserver_alive_fd", None)
     if server is not None and descriptor is not None:
         server._forkserver_alive_fd = None

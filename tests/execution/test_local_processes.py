@@ -53,6 +53,13 @@ def kill_yourself(number):
     time.sleep(600)
 
 
+def kill_the_fork_server():
+    server = os.getppid()
+    assert b"multiprocessing.forkserver" in Path(f"/proc/{server}/cmdline").read_bytes()
+    os.kill(server, signal.SIGKILL)
+    return server
+
+
 def complain(text):
     raise ValueError(text)
 
@@ -332,3 +339,12 @@ def test_a_large_call_and_a_large_answer_arrive() -> None:
     with LocalProcesses(2) as executor:
         futures = [executor.submit(bytes.upper, b"x" * 20_000_000) for _ in range(3)]
         assert all(future.result() == b"X" * 20_000_000 for future in futures)
+
+
+@needs_proc
+@pytest.mark.skipif("forkserver" not in multiprocessing.get_all_start_methods(), reason="has no fork server")
+def test_the_loss_of_the_fork_server_costs_nothing(calls: ModuleType) -> None:
+    with LocalProcesses(2, most_calls=2) as executor:
+        assert executor.submit(calls.kill_the_fork_server).result(timeout=120)
+        others = [executor.submit(abs, -number) for number in range(10)]
+        assert [future.result(timeout=120) for future in others] == list(range(10))

@@ -68,7 +68,7 @@ def visible(text: str) -> str:
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def foreign_text(thing: object, most: int = LINE, write: Callable[[Any], str] = str) -> str:
+def foreign_text(thing: object, most: int = LINE) -> str:
     r"""Text of what is not ours, such as the message of another package's exception: all of it passes through here.
 
     One line of at most ``most`` characters, cut in the middle, without control characters and always valid UTF-8,
@@ -77,18 +77,19 @@ def foreign_text(thing: object, most: int = LINE, write: Callable[[Any], str] = 
     >>> foreign_text(ValueError("bad    news \ud800"))
     'bad news \\ud800'
     """
-    try:
-        text = str.__str__(write(thing)).strip()  # a plain str, since a class of somebody's own may override anything
-    except Exception as problem:
-        text = f"a {_class_name(thing)} whose text raises {_class_name(problem)}"
     # Cut first: what follows takes time for a text of many megabytes.
-    text = _cut(text, 10 * most)
+    text = _cut(_written(thing, str).strip(), 10 * most)
     return _cut(visible(" ".join(text.split())), most)
 
 
 def short(value: object) -> str:
-    """Text of a value for a message, shortened if long."""
-    return foreign_text(value, 60, repr)
+    """Text of a value for a message, shortened if long.
+
+    >>> short("a  b"), short(10**5000)
+    ("'a  b'", 'a huge int')
+    """
+    text = visible(" ".join(_written(value, repr)[:600].splitlines()))
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def reason(problem: BaseException) -> str:
@@ -117,6 +118,15 @@ def describe_exception(problem: BaseException, *, with_place: bool = True) -> st
     problems = [problem] if first is problem else [problem, first]
     most = (STORED - 300) // len(problems)  # 300: more than the names of classes and files take
     return ", the first ".join(_named(each, most) for each in problems) + place
+
+
+def _written(thing: object, write: Callable[[Any], str]) -> str:
+    try:
+        return str.__str__(write(thing))  # a plain str, since a class of somebody's own may override anything
+    except Exception as problem:
+        if write is repr and type(problem) is ValueError:  # from an int with thousands of digits
+            return f"a huge {_class_name(thing)}"
+        return f"a {_class_name(thing)} whose text raises {_class_name(problem)}"
 
 
 def _named(problem: BaseException, most: int) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_array
-from polarbear_plugins.errors import InvalidInputError, SourceError, short
+from polarbear_plugins.errors import InvalidInputError, SourceError, reason, short
 from polarbear_plugins.names import as_name
 
 VISIBLE, GENERALIZATION = "_visible_to_opt", "generalization"
@@ -194,7 +194,7 @@ def _read_json(path: Path, place: str) -> Any:
     except UnicodeDecodeError as problem:
         raise SourceError(f"{place}, byte {problem.start}: expected JSON text, got other bytes.") from None
     except (OSError, RecursionError, ValueError) as problem:
-        raise SourceError(f"{place} cannot be read as JSON: {' '.join(str(problem).split())}") from None
+        raise SourceError(f"{place} cannot be read as JSON: {reason(problem)}") from None
 
 
 def _look_up(data: Any, place: str, *keys: str) -> Any:

@@ -16,10 +16,9 @@ from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field
 from typing import Any
 
-from polarbear_plugins.errors import InvalidInputError, PolarBearError
-from polarbear_plugins.execution.local_processes import ProcessDiedError
+from polarbear_plugins.errors import InvalidInputError, PolarBearError, describe_exception, reason, short
 from polarbear_plugins.execution.requests import Request, RunExecutor, UnfitWorkerError
-from polarbear_plugins.execution.worker import describe_exception
+from polarbear_plugins.execution.worker_process import ProcessDiedError
 from polarbear_plugins.extras import require
 from polarbear_plugins.integrations.dask_executor.messages import python_parts, read_answer, write_request
 from polarbear_plugins.integrations.dask_executor.versions import (
@@ -71,7 +70,7 @@ class DaskExecutor(RunExecutor):
         distributed = require("distributed", extra="dask", who=_WHO)
         if not isinstance(client, distributed.Client) or client.asynchronous:
             raise InvalidInputError(
-                f"DaskExecutor needs a distributed.Client that is not asynchronous, got {client!r}."
+                f"DaskExecutor needs a distributed.Client that is not asynchronous, got {short(client)}."
             )
         self.client = client
         self._belongings = belongings
@@ -98,7 +97,9 @@ class DaskExecutor(RunExecutor):
         """Schedule any call; Dask pickles it."""
         return self._begin(_Job(Future(), function, args, kwargs))
 
-    def submit_run(self, request: Request, timeout: float | None) -> Future[tuple[Trajectory, float]]:
+    def submit_run(
+        self, request: Request, timeout: float | None, memory: float | None = None
+    ) -> Future[tuple[Trajectory, float]]:
         """Schedule a run as JSON text; the parts that were given as Python are sent beside it, pickled."""
         given = python_parts(request)
         packed = None if given is None else require("cloudpickle", extra="dask", who=_WHO).dumps(given)
@@ -106,6 +107,7 @@ class DaskExecutor(RunExecutor):
             "run": write_request(request),
             "executor": self._name,
             "timeout": timeout,
+            "memory": memory,
             "needs": needed_versions(),
         }
         return self._begin(_Job(Future(), run_message, (json.dumps(message), packed), request=request))
@@ -325,8 +327,7 @@ def connect(address: str, timeout: float) -> DaskExecutor:
     try:
         client = distributed.Client(address, timeout=timeout, set_as_default=False, direct_to_workers=False)
     except (OSError, ValueError, TypeError) as problem:
-        reason = " ".join(str(problem).split())
-        raise PolarBearError(f"No scheduler of Dask answers at {address} ({reason}).") from None
+        raise PolarBearError(f"No scheduler of Dask answers at {address} ({reason(problem)}).") from None
     try:
         return DaskExecutor(client, [client])
     except BaseException:

@@ -11,10 +11,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from polarbear_plugins.errors import MissingExtraError, PolarBearError, UnknownNameError
-from polarbear_plugins.execution.local_processes import ProcessDiedError, RunTimeoutError
+from polarbear_plugins.errors import (
+    STORED,
+    MissingExtraError,
+    PolarBearError,
+    UnknownNameError,
+    describe_exception,
+    foreign_text,
+)
 from polarbear_plugins.execution.requests import Registered, Request, UnfitWorkerError, perform_single_threaded
-from polarbear_plugins.execution.worker import RemoteError, UnloadableError, describe_exception, unpickle
+from polarbear_plugins.execution.worker import RemoteError, UnloadableError, unpickle
+from polarbear_plugins.execution.worker_process import ProcessDiedError, RunMemoryError, RunTimeoutError
 from polarbear_plugins.problems.protocols import Algorithm, Identity, Problem, Suite
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
@@ -22,7 +29,8 @@ from polarbear_plugins.trajectories.trajectory import Trajectory
 Given: TypeAlias = tuple[Algorithm | None, Problem | None, Suite | None]
 
 _PROBLEMS: dict[str, type[PolarBearError]] = {
-    kind.__name__: kind for kind in (ProcessDiedError, RemoteError, RunTimeoutError, UnfitWorkerError, UnloadableError)
+    kind.__name__: kind
+    for kind in (ProcessDiedError, RemoteError, RunMemoryError, RunTimeoutError, UnfitWorkerError, UnloadableError)
 }
 
 
@@ -61,14 +69,14 @@ def perform_written(text: str, given: bytes | None = None) -> str:
         python: Given = (None, None, None) if given is None else unpickle(given)
     except Exception as problem:  # from the user's objects while they are unpickled
         reason = (
-            f"it cannot be loaded on a worker ({type(problem).__name__}: {problem}). What a race is given as Python "
-            "must be importable on every worker"
+            f"it cannot be loaded on a worker ({describe_exception(problem, with_place=False)}). What a race is given "
+            "as Python must be importable on every worker"
         )
         return write_problem(UnloadableError(reason))
     try:
         trajectory, seconds = perform_single_threaded(_read_request(json.loads(text), python))
     except (UnknownNameError, MissingExtraError) as problem:  # the worker does not have what the race needs
-        return write_problem(UnfitWorkerError(str(problem)))
+        return write_problem(UnfitWorkerError(foreign_text(problem, STORED)))
     except (Exception, SystemExit) as problem:  # any exception is a failure of the algorithm
         return write_problem(RemoteError(describe_exception(problem)))
     return json.dumps({"times": trajectory.times.tolist(), "best": trajectory.best.tolist(), "seconds": seconds})
@@ -76,7 +84,7 @@ def perform_written(text: str, given: bytes | None = None) -> str:
 
 def write_problem(problem: PolarBearError) -> str:
     """Answer without a trajectory: the problem, as JSON text."""
-    return json.dumps({"problem": type(problem).__name__, "reason": str(problem)})
+    return json.dumps({"problem": type(problem).__name__, "reason": foreign_text(problem, STORED)})
 
 
 def read_answer(text: str, request: Request) -> tuple[Trajectory, float]:

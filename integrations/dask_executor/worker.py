@@ -6,11 +6,12 @@ import json
 import multiprocessing
 import threading
 import time
-from typing import Any
+from typing import Any, TypeAlias
 
-from polarbear_plugins.errors import PolarBearError
-from polarbear_plugins.execution.local_processes import LocalProcesses, WorkersCannotStartError
+from polarbear_plugins.errors import InvalidInputError, PolarBearError
+from polarbear_plugins.execution.local_processes import LocalProcesses
 from polarbear_plugins.execution.requests import UnfitWorkerError
+from polarbear_plugins.execution.starting import WorkersCannotStartError
 from polarbear_plugins.integrations.dask_executor.messages import perform_written, write_problem
 from polarbear_plugins.integrations.dask_executor.versions import describe_misfit, present_versions
 
@@ -32,9 +33,9 @@ def run_message(text: str, given: bytes | None = None) -> str:
     reason = describe_misfit(present_versions(), message["needs"])
     if reason is None:
         try:
-            key = (message["executor"], message["timeout"])
+            key = (message["executor"], message["timeout"], message["memory"])
             return _run_in_child(key, worker.state.nthreads, json.dumps(message["run"]), given, worker.address)
-        except WorkersCannotStartError as problem:
+        except (WorkersCannotStartError, InvalidInputError) as problem:  # the latter: it cannot enforce a limit
             reason = str(problem)
         except PolarBearError as problem:
             return write_problem(problem)
@@ -52,24 +53,25 @@ def end_children(executor: str) -> None:
 class _Children:
     """Child processes for the runs of one executor."""
 
-    def __init__(self, count: int, timeout: float | None) -> None:
+    def __init__(self, count: int, timeout: float | None, memory: float | None) -> None:
         # multiprocessing does not let daemons have child processes, and Dask's workers are daemons.
         if multiprocessing.current_process().daemon:
             multiprocessing.current_process().daemon = False
-        self.processes = LocalProcesses(count, timeout, with_main=False)
+        self.processes = LocalProcesses(count, timeout, with_main=False, memory=memory)
         self.busy = 0
         self.used = time.monotonic()
 
 
 _lock = threading.Lock()
-_children: dict[tuple[str, float | None], _Children] = {}
+_Key: TypeAlias = tuple[str, float | None, float | None]  # the executor, its limits of time and memory
+_children: dict[_Key, _Children] = {}
 
 
-def _run_in_child(key: tuple[str, float | None], count: int, run: str, given: bytes | None, address: str) -> str:
+def _run_in_child(key: _Key, count: int, run: str, given: bytes | None, address: str) -> str:
     with _lock:
         children = _children.get(key)
         if children is None:
-            children = _children[key] = _Children(count, key[1])
+            children = _children[key] = _Children(count, *key[1:])
             threading.Thread(target=_end_when_idle, args=(key, children), daemon=True).start()
         children.busy += 1
         future = children.processes.submit(perform_written, run, given)
@@ -83,7 +85,7 @@ def _run_in_child(key: tuple[str, float | None], count: int, run: str, given: by
     return _write_refusal(problem["reason"], address) if problem.get("problem") == UnfitWorkerError.__name__ else answer
 
 
-def _end_when_idle(key: tuple[str, float | None], children: _Children) -> None:
+def _end_when_idle(key: _Key, children: _Children) -> None:
     while True:
         time.sleep(_IDLE)
         with _lock:

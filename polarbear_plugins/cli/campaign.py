@@ -138,6 +138,7 @@ _DOUBT = 0.05  # p value of the Shapiro-Wilk test below which normality is doubt
     "-E", "--executor-option", "executor_options", multiple=True, metavar="KEY=VALUE", help="For the executor."
 )
 @click.option("--run-timeout", type=float, metavar="SECONDS", help="End a run that takes longer.")
+@click.option("--run-memory", type=float, metavar="MB", help="End a run that uses more memory (Linux).")
 @click.option("--retries", type=int, default=0, show_default=True, help="How often to repeat a failed run.")
 @json_option
 def campaign(
@@ -199,6 +200,7 @@ def campaign(
             portfolio_options=of_portfolio,
             suite_options=of_suite,
             run_timeout=rest["run_timeout"],
+            run_memory=rest["run_memory"],
             retries=rest["retries"],
             progress=progress,
         )

@@ -52,6 +52,7 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
         executor_options: Sequence[str],
         workers: int | None,
         run_timeout: float | None,
+        run_memory: float | None,
         retries: int,
         output: Path | None,
         ioh_output: Path | None,
@@ -67,6 +68,7 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
                 "workers": workers,
                 "executor": connected,
                 "run_timeout": run_timeout,
+                "run_memory": run_memory,
                 "retries": retries,
                 "progress": view,
             }
@@ -84,6 +86,7 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
             "-E", "--executor-option", "executor_options", multiple=True, metavar="KEY=VALUE", help="For the executor."
         ),
         click.option("--run-timeout", type=float, metavar="SECONDS", help="End a run that takes longer."),
+        click.option("--run-memory", type=float, metavar="MB", help="End a run that uses more memory (Linux)."),
         click.option("--retries", type=int, default=0, show_default=True, help="How often to repeat a failed run."),
         click.option(
             "--output", type=click.Path(dir_okay=False, path_type=Path), help="Save the result, including the draws."

@@ -1,27 +1,14 @@
-"""Numbers, timepoints and untrusted text, formatted for people."""
+"""Numbers and timepoints, formatted for people."""
 
 from __future__ import annotations
-
-import re
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.errors import visible as visible  # beside the other texts for people
 
 _MOST_SPANS = 3  # that are listed in a sentence
-
-# Controls a terminal, changes the writing direction, or cannot be encoded as UTF-8.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def visible(text: str) -> str:
-    r"""Text from data, safe to show: control characters are written as JSON escapes.
-
-    >>> print(visible(chr(27) + "[31mcsa"))
-    \u001b[31mcsa
-    """
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def few_places(count: int) -> list[int]:

@@ -20,16 +20,26 @@ from typing import TypeAlias
 from threadpoolctl import threadpool_limits
 
 from polarbear_plugins.checks import as_number, as_whole_number
-from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning
-from polarbear_plugins.execution.local_processes import LocalProcesses, WorkersCannotStartError
+from polarbear_plugins.errors import (
+    STORED,
+    InvalidInputError,
+    PolarBearError,
+    PolarBearWarning,
+    describe_exception,
+    foreign_text,
+    reason,
+)
+from polarbear_plugins.execution.local_processes import LocalProcesses
+from polarbear_plugins.execution.process_state import restore_process_state
 from polarbear_plugins.execution.requests import (
     Request,
     RunExecutor,
     UnfitWorkerError,
     perform,
-    perform_single_threaded,
+    perform_elsewhere,
 )
-from polarbear_plugins.execution.worker import UnloadableError, describe_exception, restore_process_state
+from polarbear_plugins.execution.starting import WorkersCannotStartError, exit_if_unguarded
+from polarbear_plugins.execution.worker import UnloadableError
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 Call: TypeAlias = Future[tuple[Trajectory, float]]
@@ -66,6 +76,8 @@ class Dispatcher:
         executor the run is abandoned and may go on.
     retries
         How often a failed run is repeated before it counts as failed.
+    run_memory
+        Megabytes that a run may use, in local processes and on a :class:`RunExecutor`.
     """
 
     def __init__(
@@ -74,6 +86,7 @@ class Dispatcher:
         executor: Executor | None = None,
         run_timeout: float | None = None,
         retries: int = 0,
+        run_memory: float | None = None,
     ) -> None:
         self.retries = as_whole_number(retries, "retries", at_least=0)
         self._timeout = None if run_timeout is None else as_number(run_timeout, "run_timeout", above=0)
@@ -83,10 +96,16 @@ class Dispatcher:
                 raise InvalidInputError("Give workers or an executor, not both.")
         if workers == 0 and self._timeout is not None:
             raise InvalidInputError("run_timeout needs processes that can be ended: use workers=1 or more.")
+        self._memory = None if run_memory is None else as_number(run_memory, "run_memory", above=0)
+        if self._memory is not None and (workers == 0 or not isinstance(executor, RunExecutor | None)):
+            raise InvalidInputError(
+                "run_memory needs processes that can be watched and ended: use workers=1 or more, or Dask."
+            )
         self._executor = executor
         self._own: LocalProcesses | None = None
         if executor is None and workers != 0:
-            self._executor = self._own = LocalProcesses(workers, self._timeout)
+            exit_if_unguarded()
+            self._executor = self._own = LocalProcesses(workers, self._timeout, memory=self._memory)
         self._pending: set[Call] = set()
 
     @property
@@ -154,14 +173,14 @@ class Dispatcher:
     def _submit(self, executor: Executor, request: Request) -> Call:
         try:
             if isinstance(executor, RunExecutor):
-                return executor.submit_run(request, self._timeout)
-            return executor.submit(perform_single_threaded, request)
+                limits = (self._timeout,) if self._memory is None else (self._timeout, self._memory)
+                return executor.submit_run(request, *limits)
+            return executor.submit(perform_elsewhere, request)
         except BrokenExecutor as problem:
             raise _executor_error(problem) from problem
         except Exception as problem:  # each executor raises its own errors
-            raise InvalidInputError(
-                f"{request.algorithm_name!r} on {request.identity.name!r} cannot be sent to a worker ({problem})."
-            ) from None
+            who = f"{request.algorithm_name!r} on {request.identity.name!r}"
+            raise InvalidInputError(f"{who} cannot be sent to a worker ({reason(problem)}).") from None
 
     def _warn_of_news(self) -> None:
         if isinstance(self._executor, RunExecutor):
@@ -169,7 +188,7 @@ class Dispatcher:
                 warnings.warn(news, PolarBearWarning, stacklevel=2)
 
     def _perform_here(self, request: Request) -> Outcome:
-        reason = ""
+        why = ""
         for _ in range(self.retries + 1):
             try:
                 with restore_process_state():
@@ -178,8 +197,8 @@ class Dispatcher:
             except KeyboardInterrupt:
                 raise
             except BaseException as problem:  # even SystemExit is only a failure of this run
-                reason = describe_exception(problem)
-        return _failed_outcome(request, reason)
+                why = describe_exception(problem)
+        return _failed_outcome(request, why)
 
     def _outcome(self, request: Request, future: Call) -> Outcome:
         if not future.done():
@@ -195,7 +214,7 @@ class Dispatcher:
         except (BrokenExecutor, CancelledError) as problem:
             raise _executor_error(problem) from problem
         except PolarBearError as problem:
-            return _failed_outcome(request, str(problem))
+            return _failed_outcome(request, foreign_text(problem, STORED))
         except KeyboardInterrupt:
             raise
         except BaseException as problem:  # other executors re-raise what the algorithm raised
@@ -210,14 +229,14 @@ class Dispatcher:
 
 
 def _executor_error(problem: BaseException) -> PolarBearError:
-    reason = " ".join(str(problem).split()).rstrip(".")
+    why = describe_exception(problem, with_place=False).rstrip(".")
     return PolarBearError(
-        f"The executor broke ({type(problem).__name__}{': ' if reason else ''}{reason}). With a journal no finished "
+        f"The executor broke ({why}). With a journal no finished "
         "run is lost: resume the race on another executor, or on this one when it is back."
     )
 
 
-def _failed_outcome(request: Request, reason: str) -> Outcome:
+def _failed_outcome(request: Request, why: str) -> Outcome:
     """Outcome of a run that failed for good: it found nothing up to its horizon."""
     nothing = Trajectory(
         algorithm=request.algorithm_name,
@@ -227,4 +246,4 @@ def _failed_outcome(request: Request, reason: str) -> Outcome:
         best=[],
         horizon=request.horizon,
     )
-    return Outcome(request, nothing, 0.0, " ".join(reason.split()))
+    return Outcome(request, nothing, 0.0, foreign_text(why, STORED))

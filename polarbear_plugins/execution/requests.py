@@ -21,8 +21,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.errors import InvalidInputError, PolarBearError, short
+from polarbear_plugins.errors import InvalidInputError, PolarBearError, describe_exception, reason, short
 from polarbear_plugins.execution.local_processes import UnsendableError, pickle_or_raise
+from polarbear_plugins.execution.worker import RemoteError
 from polarbear_plugins.plugins.manager import Plugins, installed_plugins
 from polarbear_plugins.problems.given import GivenSuite, as_portfolio, as_suite
 from polarbear_plugins.problems.protocols import Algorithm, Identity, Problem, Suite
@@ -60,12 +61,15 @@ class UnfitWorkerError(PolarBearError):
 
 
 class RunExecutor(Executor):
-    """An executor that takes requests: it sends them in its own way, and enforces the time limit of each run."""
+    """An executor that takes requests: it sends them in its own way, and enforces the limits of each run."""
 
     @abstractmethod
-    def submit_run(self, request: Request, timeout: float | None) -> Future[tuple[Trajectory, float]]:
-        """Schedule a run that is ended after ``timeout`` seconds.
+    def submit_run(
+        self, request: Request, timeout: float | None, memory: float | None = None
+    ) -> Future[tuple[Trajectory, float]]:
+        """Schedule a run that is ended after ``timeout`` seconds, and when it uses more than ``memory`` megabytes.
 
+        A limit of memory is given only if the race has one.
         The future raises a :class:`PolarBearError` if the run failed, :class:`UnfitWorkerError` if no worker can
         perform it, and ``BrokenExecutor`` if the executor is lost.
         """
@@ -175,6 +179,21 @@ def perform_single_threaded(request: Request) -> tuple[Trajectory, float]:
         return perform(request)
 
 
+def perform_elsewhere(request: Request) -> tuple[Trajectory, float]:
+    """:func:`perform_single_threaded` on an executor of any kind; whatever is raised becomes text there.
+
+    An exception of somebody's own class may not survive its way to another process, and break the executor instead.
+
+    :raises RemoteError: the run failed.
+    """
+    try:
+        return perform_single_threaded(request)
+    except KeyboardInterrupt:  # from ctrl-C, which ends the race, not from the run
+        raise
+    except BaseException as problem:
+        raise RemoteError(describe_exception(problem)) from None
+
+
 def sample_at_timepoints(trajectory: object, request: Request) -> Trajectory:
     """Check what a run returned, and reduce it to its values at the timepoints."""
     who = f"{request.algorithm_name!r} on {request.identity.name!r}"
@@ -264,4 +283,4 @@ def _options_json(options: Mapping[str, Any] | None, what: str) -> str:
     try:
         return json.dumps(dict(options or {}), sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as problem:
-        raise InvalidInputError(f"{what} must be JSON data ({problem}).") from None
+        raise InvalidInputError(f"{what} must be JSON data ({reason(problem)}).") from None

@@ -10,15 +10,18 @@ import multiprocessing
 import os
 import pickle
 import signal
+import struct
 import sys
 import threading
-import traceback
-from collections.abc import Iterator
-from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
-from polarbear_plugins.errors import PolarBearError
+from polarbear_plugins.errors import PolarBearError, describe_exception
+from polarbear_plugins.execution.channel import LARGEST, Channel, GarbledError
+from polarbear_plugins.execution.memory import resident_bytes
+from polarbear_plugins.execution.process_state import restore_process_state
+
+#: Precedes an answer: the memory of the worker in bytes (0: unknown), and whether it is as it was before the call.
+STATE = struct.Struct(">Q?")
 
 
 class RemoteError(PolarBearError):
@@ -29,8 +32,9 @@ class UnloadableError(PolarBearError):
     """What was sent cannot be unpickled in the worker process."""
 
 
-def serve(connection: Connection) -> None:
-    """Answer calls until the other side closes the connection."""
+def serve(end: Any, secret: bytes) -> None:
+    """Answer calls that come through a socket until the other side closes it."""
+    channel = Channel(end, secret)
     # Ctrl-C reaches every process of the terminal; the race decides what to do about it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setpgid"):
@@ -39,34 +43,29 @@ def serve(connection: Connection) -> None:
         os.environ[f"{library}_NUM_THREADS"] = "1"
     with contextlib.suppress(OSError):
         os.dup2(2, 1)  # standard output is reserved for the result of the race
+    _leave_fork_server()
     threading.Thread(target=_exit_with_parent, daemon=True).start()
-    with contextlib.suppress(EOFError, OSError):  # the other side is gone, or a call has closed the connection
-        connection.send_bytes(b"ready")
+    # The other side is gone, or a call has closed the connection.
+    with contextlib.suppress(EOFError, OSError, GarbledError):
+        channel.send(b"ready")
         while True:
-            message = connection.recv_bytes()
-            with restore_process_state():
+            message = channel.receive()
+            with restore_process_state() as restored:
                 answer = _answer(message)
+            end.setblocking(True)  # a call may have changed it
             with contextlib.suppress(Exception):  # a call may have closed it
                 sys.stdout.flush()
-            connection.send_bytes(answer)
+            channel.send(STATE.pack(resident_bytes(["self"]), restored.complete) + answer)
 
 
-@contextlib.contextmanager
-def restore_process_state() -> Iterator[None]:
-    """Undo what a call does to its process: end a child that it forked, and return to the working directory."""
-    process = os.getpid()
-    try:
-        folder = os.getcwd()  # noqa: PTH109 - a string, passed to chdir unchanged
-    except OSError:  # it was removed
-        folder = None
-    try:
-        yield
-    finally:
-        if os.getpid() != process:
-            os._exit(1)
-        if folder is not None:
-            with contextlib.suppress(OSError):
-                os.chdir(folder)
+def _leave_fork_server() -> None:
+    """Close the pipe by which this process would keep the fork server alive: that ends if a call writes into it."""
+    server = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
+    descriptor = getattr(server, "_forkserver_alive_fd", None)
+    if server is not None and descriptor is not None:
+        server._forkserver_alive_fd = None
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
 
 
 def unpickle(message: bytes) -> Any:
@@ -79,21 +78,19 @@ def _answer(message: bytes) -> bytes:
         function, args, kwargs = unpickle(message)
     except BaseException as problem:  # unpickling runs the user's code, which may raise anything
         reason = (
-            f"it cannot be loaded in a worker process ({type(problem).__name__}: {problem}). Whatever is defined in a "
-            "notebook or on the command line exists only there: put it in a module, or race with workers=0"
+            f"it cannot be loaded in a worker process ({describe_exception(problem, with_place=False)}). Whatever is "
+            "defined in a notebook or on the command line exists only there: put it in a module, or race with workers=0"
         )
         return pickle.dumps((UnloadableError, reason))
     try:
-        return pickle.dumps((None, function(*args, **kwargs)))
+        answer = pickle.dumps((None, function(*args, **kwargs)))
+        if len(answer) + STATE.size > LARGEST:
+            raise RemoteError(f"its answer has {len(answer):,} bytes, and at most {LARGEST:,} can be sent")
+        return answer
+    except RemoteError as problem:  # already text
+        return pickle.dumps((RemoteError, str(problem)))
     except BaseException as problem:  # including SystemExit; SIGINT is ignored here
         return pickle.dumps((RemoteError, describe_exception(problem)))
-
-
-def describe_exception(problem: BaseException) -> str:
-    """Type, message, file and line of an exception, in one line."""
-    frames = traceback.extract_tb(problem.__traceback__)
-    where = f", {Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else ""
-    return f"{type(problem).__name__}: {problem}{where}"
 
 
 def end_group(leader: int | None) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.environment import installed_versions
-from polarbear_plugins.errors import InvalidInputError, PolarBearError, SourceError
+from polarbear_plugins.errors import InvalidInputError, PolarBearError, SourceError, foreign_text
 from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import PortfolioSource, Request, SuiteSource, check_sendable, make_request
 from polarbear_plugins.experiments.changes import FINGERPRINTS, fingerprints_of, warn_of_changes
@@ -198,7 +198,8 @@ class CampaignRuns:
                 if outcome.failure is not None:
                     raise PolarBearError(
                         f"A run of {outcome.request.algorithm_name!r} on {outcome.request.identity.name!r} failed, and "
-                        f"means need every run: {outcome.failure}. Fix it, use retries=, or compare rankings (race)."
+                        f"means need every run: {foreign_text(outcome.failure)}. Fix it, use retries=, or compare "
+                        "rankings (race)."
                     )
             finished += len(outcomes)
             yield finished

@@ -216,6 +216,7 @@ def campaign(
     portfolio_options: Mapping[str, Any] | None = None,
     suite_options: Mapping[str, Any] | None = None,
     run_timeout: float | None = None,
+    run_memory: float | None = None,
     retries: int = 0,
     progress: CampaignWatcher | None = None,
     plugins: Plugins | None = None,
@@ -224,7 +225,7 @@ def campaign(
 
     Parameters
     ----------
-    portfolio, suite, workers, executor, portfolio_options, suite_options, run_timeout, retries, plugins
+    portfolio, suite, workers, executor, portfolio_options, suite_options, run_timeout, run_memory, retries, plugins
         As for :func:`polarbear_plugins.race`.
     horizon
         How far each run goes.
@@ -265,7 +266,7 @@ def campaign(
     if grid[-1] > end:
         raise InvalidInputError(f"timepoints: {grid[-1]:g} lies past the horizon, {end:g}.")
     pairs = pairs_of(tuple(sources[0].algorithms), settings.reference)
-    dispatcher = Dispatcher(workers, executor, run_timeout, retries)
+    dispatcher = Dispatcher(workers, executor, run_timeout, retries, run_memory)
     with CampaignRuns(*sources, dispatcher, end, grid, seed) as runs:
         if journal is not None:
             runs.keep_journal(Path(journal), same_seed=settings.seed is not None)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from polarbear_plugins.environment import installed_versions
-from polarbear_plugins.errors import InvalidInputError, PolarBearError, RunWarning
+from polarbear_plugins.errors import InvalidInputError, PolarBearError, RunWarning, foreign_text
 from polarbear_plugins.execution.dispatcher import Dispatcher, Outcome
 from polarbear_plugins.execution.interruptions import ignore_sigint
 from polarbear_plugins.execution.requests import PortfolioSource, Request, SuiteSource, check_sendable, make_request
@@ -244,7 +244,8 @@ class Race:
             self._watch(Progress(self.state, self._posterior, total - left, total, len(self._failures)))
         if number == 1 and len(self._failures) == total:
             raise PolarBearError(
-                f"Every run of the first round failed. The reason of the first failure: {self._failures[0].reason}."
+                "Every run of the first round failed. The reason of the first failure: "
+                f"{foreign_text(self._failures[0].reason)}."
             )
         return [
             self._identities[order.instance].label(self._finished[order.algorithm, name]) for order, _, name in runs
@@ -287,7 +288,7 @@ class Race:
                 self._warned.add(run.algorithm)
                 warnings.warn(
                     f"A run of {run.algorithm!r} on {run.instance!r} failed and counts as having found nothing: "
-                    f"{outcome.failure}. Further failures of this algorithm are counted silently.",
+                    f"{foreign_text(outcome.failure)}. Further failures of this algorithm are counted silently.",
                     RunWarning,
                     stacklevel=2,
                 )

@@ -48,6 +48,7 @@ def race(
     portfolio_options: Mapping[str, Any] | None = None,
     suite_options: Mapping[str, Any] | None = None,
     run_timeout: float | None = None,
+    run_memory: float | None = None,
     retries: int = 0,
     progress: Watcher | None = None,
     plugins: Plugins | None = None,
@@ -91,6 +92,9 @@ def race(
     run_timeout
         Seconds that a run may take.  A run that hangs or crashes is ended, repeated ``retries`` times, and then counts
         as having found nothing.
+    run_memory
+        Megabytes that a run may use beyond what its process used before, together with the processes it starts.  They
+        are counted every 0.2 s, on Linux; a run that uses more is ended, and treated as one that takes too long.
     progress
         Called with a :class:`Progress` after each run and each round.
     plugins
@@ -135,7 +139,7 @@ def race(
         raise InvalidInputError("race: say with timepoints= where to compare the algorithms.")
     else:
         state = start_race(sources[0].algorithms, timepoints, settings, tolerance)
-    dispatcher = Dispatcher(workers, executor, run_timeout, retries)
+    dispatcher = Dispatcher(workers, executor, run_timeout, retries, run_memory)
     with Race(state, *sources, dispatcher, progress=progress, plugins=plugins, rivals=rivals) as open_race:
         if journal is not None:
             open_race.keep_journal(journal, durable=durable)
@@ -166,6 +170,7 @@ def resume(
     durable: bool = False,
     salvage: bool = False,
     run_timeout: float | None = None,
+    run_memory: float | None = None,
     retries: int = 0,
     progress: Watcher | None = None,
     plugins: Plugins | None = None,
@@ -186,10 +191,10 @@ def resume(
     salvage
         Continue without the newest runs if the log of the journal, ``race.db-wal``, is damaged or gone; without it,
         that is an error.
-    durable, workers, executor, run_timeout, retries, progress, plugins
+    durable, workers, executor, run_timeout, run_memory, retries, progress, plugins
         As for :func:`race`; the journal does not store them.
     """
-    dispatcher = Dispatcher(workers, executor, run_timeout, retries)
+    dispatcher = Dispatcher(workers, executor, run_timeout, retries, run_memory)
     options: dict[str, Any] = {"progress": progress, "plugins": plugins, "durable": durable, "salvage": salvage}
     with Race.from_journal(journal, portfolio, suite, dispatcher, **options) as open_race:
         open_race.change_limits(max_rounds, max_cost)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from polarbear_plugins.errors import PluginWarning
+from polarbear_plugins.errors import PluginWarning, describe_exception
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.state import RaceState
@@ -36,4 +36,6 @@ def notify_plugins(plugins: Plugins, state: RaceState) -> None:
             manager.subset_hook_caller(hook, others)(state=state)
         except Exception as problem:  # a broken dashboard must not end a race
             name = manager.get_name(listener)
-            warnings.warn(f"The plugin {name} failed in {hook}: {problem!r}.", PluginWarning, stacklevel=2)
+            warnings.warn(
+                f"The plugin {name} failed in {hook}: {describe_exception(problem)}.", PluginWarning, stacklevel=2
+            )

@@ -15,7 +15,14 @@ from typing import Any
 
 import pluggy
 
-from polarbear_plugins.errors import InvalidInputError, PluginWarning, UnknownNameError
+from polarbear_plugins.errors import (
+    STORED,
+    InvalidInputError,
+    PluginWarning,
+    UnknownNameError,
+    describe_exception,
+    foreign_text,
+)
 from polarbear_plugins.plugins import hookspecs
 from polarbear_plugins.plugins.hookspecs import PROJECT
 from polarbear_plugins.problems.given import as_portfolio
@@ -82,7 +89,7 @@ class Plugins:
             for hook in [hook for hook in vars(self.manager.hook) if not hasattr(hookspecs, hook)]:
                 if not hook.startswith("_"):
                     delattr(self.manager.hook, hook)
-            raise InvalidInputError(f"plugin {name!r}: {' '.join(str(problem).split())}") from None
+            raise InvalidInputError(f"plugin {name!r}: {foreign_text(problem, STORED)}") from None
         hooks = {
             caller.name: _first_line(implementation.function)
             for caller in self.manager.get_hookcallers(plugin) or []
@@ -104,7 +111,8 @@ class Plugins:
             self.register(entry_point.load(), entry_point.name, distribution=distribution, module=entry_point.value)
         # A foreign module may fail in any way on import, including sys.exit; the other plugins still load.
         except (Exception, SystemExit) as problem:
-            reason = str(problem) if isinstance(problem, InvalidInputError) else f"{type(problem).__name__}: {problem}"
+            known = isinstance(problem, InvalidInputError)
+            reason = foreign_text(problem, STORED) if known else describe_exception(problem, with_place=False)
             self._failed.append(FailedPlugin(entry_point.name, entry_point.value, distribution, reason))
             whose = f" of {distribution}" if distribution else ""
             warnings.warn(

@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from numpy.typing import ArrayLike
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import STORED, InvalidInputError, foreign_text, reason, short
 from polarbear_plugins.names import as_name
 from polarbear_plugins.problems.spaces import Configuration, ConfigurationSpace
 from polarbear_plugins.trajectories.given import check_group
@@ -53,7 +53,9 @@ class Identity:
             # The round trip also copies, so that later changes to the argument do not matter.
             parameters = json.loads(json.dumps(dict(self.parameters), allow_nan=False))
         except (TypeError, ValueError) as problem:
-            raise InvalidInputError(f"identity {self.name!r}: parameters must be JSON data ({problem}).") from None
+            raise InvalidInputError(
+                f"identity {self.name!r}: parameters must be JSON data ({reason(problem)})."
+            ) from None
         object.__setattr__(self, "parameters", MappingProxyType(parameters))
         group, fixed_group = check_group(self.group, self.fixed_group, f"identity {self.name!r}")
         object.__setattr__(self, "group", group)
@@ -89,7 +91,7 @@ class Identity:
             data = json.loads(text)
             return cls(data["name"], data["parameters"], data.get("group"), data.get("fixed_group", False))
         except (KeyError, TypeError, ValueError, RecursionError) as problem:
-            raise InvalidInputError(f"Not the identity of a problem: {str(text)[:80]!r} ({problem}).") from None
+            raise InvalidInputError(f"Not the identity of a problem: {short(text)} ({reason(problem)}).") from None
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -204,7 +206,8 @@ def reason_against(algorithm: Algorithm, problem: Problem) -> str | None:
     'it takes one objective'
     """
     refuses = getattr(algorithm, "refuses", None)
-    return None if refuses is None else refuses(problem)
+    why = None if refuses is None else refuses(problem)
+    return None if why is None else foreign_text(why, STORED)
 
 
 def refusal(algorithm: Algorithm, problem: Problem, why: str) -> InvalidInputError:

@@ -150,7 +150,7 @@ class RaceSettings:
         try:
             json.dumps(data, allow_nan=False)
         except (TypeError, ValueError) as problem:
-            raise InvalidInputError(f"The settings cannot be written as JSON: {problem}.") from None
+            raise InvalidInputError(f"The settings cannot be written as JSON: {reason(problem)}.") from None
         return data
 
     @classmethod

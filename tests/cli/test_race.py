@@ -95,6 +95,7 @@ def test_timepoints_run_up_to_the_budget(more: tuple[str, ...], expected: list[f
         ((*SHORT, "--elimination", "joint"), "temporal prior"),
         ((*SHORT, "--executor", "nowhere"), "No plugin knows the executor"),
         ((*SHORT, "--run-timeout", "1"), "run_timeout needs processes"),
+        ((*SHORT, "--run-memory", "1"), "run_memory needs processes"),
         (("resume", "no-such.db"), "there is no such file"),
     ],
 )

@@ -15,15 +15,10 @@ from types import ModuleType
 import pytest
 
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.execution import local_processes as processes
-from polarbear_plugins.execution.local_processes import (
-    LocalProcesses,
-    ProcessDiedError,
-    RunTimeoutError,
-    UnsendableError,
-    WorkersCannotStartError,
-)
+from polarbear_plugins.execution import local_processes
+from polarbear_plugins.execution.local_processes import LocalProcesses, UnsendableError
 from polarbear_plugins.execution.worker import RemoteError, UnloadableError
+from polarbear_plugins.execution.worker_process import ProcessDiedError, RunTimeoutError
 
 # Seconds after which a call is ended: enough for one that does nothing, however much else the machine has to do.
 PATIENCE = 3.0
@@ -58,6 +53,13 @@ def kill_yourself(number):
     time.sleep(600)
 
 
+def kill_the_fork_server():
+    server = os.getppid()
+    assert b"multiprocessing.forkserver" in Path(f"/proc/{server}/cmdline").read_bytes()
+    os.kill(server, signal.SIGKILL)
+    return server
+
+
 def complain(text):
     raise ValueError(text)
 
@@ -79,13 +81,6 @@ def explode():
 
 def threads():
     return {name: value for name, value in os.environ.items() if name.endswith("_NUM_THREADS")}
-"""
-
-UNGUARDED = """
-from polarbear_plugins import RaceSettings, race
-
-result = race("synthetic", "synthetic", [1, 2], RaceSettings(seed=1, max_rounds=1, draws=100), workers=2)
-print("a result", result)
 """
 
 TWO_THAT_HANG = """
@@ -308,15 +303,6 @@ def test_workers_tell_libraries_to_use_one_thread(calls: ModuleType, monkeypatch
     assert {variables[f"{library}_NUM_THREADS"] for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")} == {"1"}
 
 
-def test_processes_that_cannot_be_started_fail_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError("too many open files")
-
-    monkeypatch.setattr(processes, "_Worker", refuse)
-    with LocalProcesses(1) as executor, pytest.raises(WorkersCannotStartError, match="too many open files"):
-        executor.submit(abs, -1).result(timeout=60)
-
-
 @needs_proc
 @needs_signals
 @pytest.mark.usefixtures("calls")
@@ -334,28 +320,31 @@ def test_processes_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     assert soon(lambda: not any(alive(pid) for pid in pids))
 
 
-@pytest.mark.slow
-def test_a_script_without_a_guard_is_told_to_guard_its_start(tmp_path: Path) -> None:
-    script = tmp_path / "unguarded.py"
-    script.write_text(UNGUARDED)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 1
-    assert "a result" not in done.stdout
-    last = done.stderr.strip().splitlines()[-1]
-    assert "WorkersCannotStartError: Worker processes end before they can work" in last
-    assert 'if __name__ == "__main__":' in last
-
-
-@pytest.mark.slow
-def test_a_script_from_a_pipe_has_workers_too() -> None:
-    done = subprocess.run(
-        [sys.executable, "-"], input=UNGUARDED, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "a result" in done.stdout
-
-
-@pytest.mark.parametrize("options", [{"workers": -1}, {"workers": 1.5}, {"timeout": "long"}])
+@pytest.mark.parametrize(
+    "options",
+    [{"workers": -1}, {"workers": 1.5}, {"timeout": "long"}, {"memory": 0}, {"most_calls": 0}, {"most_growth": 0}],
+)
 def test_options_without_meaning_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(options))):
         LocalProcesses(**options)  # type: ignore[arg-type]
+
+
+def test_what_is_too_large_to_be_sent_raises_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_processes, "LARGEST", 100)
+    with LocalProcesses(1) as executor, pytest.raises(UnsendableError, match="at most 100 can be sent"):
+        executor.submit(len, bytes(200))
+
+
+def test_a_large_call_and_a_large_answer_arrive() -> None:
+    with LocalProcesses(2) as executor:
+        futures = [executor.submit(bytes.upper, b"x" * 20_000_000) for _ in range(3)]
+        assert all(future.result() == b"X" * 20_000_000 for future in futures)
+
+
+@needs_proc
+@pytest.mark.skipif("forkserver" not in multiprocessing.get_all_start_methods(), reason="has no fork server")
+def test_the_loss_of_the_fork_server_costs_nothing(calls: ModuleType) -> None:
+    with LocalProcesses(2, most_calls=2) as executor:
+        assert executor.submit(calls.kill_the_fork_server).result(timeout=120)
+        others = [executor.submit(abs, -number) for number in range(10)]
+        assert [future.result(timeout=120) for future in others] == list(range(10))

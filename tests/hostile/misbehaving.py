@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import multiprocessing
 import os
 import random
 import resource
 import signal
+import stat
 import threading
 import time
 import warnings
@@ -29,6 +31,31 @@ class Cancelled(BaseException):
     """What some libraries raise to end what is under way."""
 
 
+class MuteError(Exception):
+    """An exception without words."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Meta(type):
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise RuntimeError("no name")
+
+
+class NamelessError(Exception, metaclass=Meta):
+    """An exception whose class has no name."""
+
+
+class DemandingError(Exception):
+    """An exception that can neither be pickled nor unpickled."""
+
+    def __init__(self, one: str, *, other: threading.Lock) -> None:
+        super().__init__(one)
+        self.other = other
+
+
 def curve(level: float, horizon: float, seed: int, kind: type[Trajectory] = Trajectory) -> Trajectory:
     times = np.arange(1.0, horizon + 1)
     best = level + np.random.default_rng(seed).random() - times
@@ -39,6 +66,10 @@ def honest(level: float, _: Any, horizon: float, seed: int) -> Trajectory:
     """Run, and fail where a run before has left its traces."""
     if Path.cwd() != HOME:
         raise RuntimeError("somebody has moved")
+    if signal.getsignal(signal.SIGTERM) != signal.SIG_DFL or signal.getitimer(signal.ITIMER_REAL)[0]:
+        raise RuntimeError("somebody has left a signal")
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < 32:
+        raise RuntimeError("somebody has lowered a limit")
     return curve(level, horizon, seed)
 
 
@@ -68,6 +99,27 @@ def returns_twice(_: Any, horizon: float, seed: int) -> Trajectory:
     if child:
         return curve(-100, horizon, seed)  # before the other one
     time.sleep(0.3)
+    return curve(0, horizon, seed)
+
+
+def leaves_signals(_: Any, horizon: float, seed: int) -> Trajectory:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.alarm(1)  # would end the process in another run
+    return curve(0, horizon, seed)
+
+
+def hurries_descriptors(_: Any, horizon: float, seed: int) -> Trajectory:
+    for descriptor in range(3, 40) if multiprocessing.parent_process() else ():  # not those of pytest
+        try:
+            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                os.set_blocking(descriptor, False)
+        except OSError:
+            continue
+    return curve(0, horizon, seed)
+
+
+def lowers_limits(_: Any, horizon: float, seed: int) -> Trajectory:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (8, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     return curve(0, horizon, seed)
 
 
@@ -126,6 +178,34 @@ def eats_memory(*_: Any) -> Trajectory:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
+def surrogates(*_: Any) -> Trajectory:
+    raise ValueError("bad \ud800 name")
+
+
+def mute(*_: Any) -> Trajectory:
+    raise MuteError
+
+
+def nameless(*_: Any) -> Trajectory:
+    raise NamelessError("whoever")
+
+
+def shouts(*_: Any) -> Trajectory:
+    raise ValueError("a" + "h" * 5_000_000 + "!")
+
+
+def paints(*_: Any) -> Trajectory:
+    raise ValueError("\x1b[31mred\x9b2J\n\u202etxt")
+
+
+def several(*_: Any) -> Trajectory:
+    raise ExceptionGroup("several", [ValueError("one"), TypeError("other")])
+
+
+def unpicklable(*_: Any) -> Trajectory:
+    raise DemandingError("give me another", other=threading.Lock())
+
+
 # --- what costs the process; only for workers
 
 
@@ -167,8 +247,44 @@ def ignores_sigterm(problem: Any, horizon: float, seed: int) -> Trajectory:
     return curve(0, horizon, seed)
 
 
+def writes_garbage(_: Any, horizon: float, seed: int) -> Trajectory:
+    write_everywhere(b"\xff" * 100 + b"\n", also_pipes=True)
+    return curve(0, horizon, seed)
+
+
+def writes_a_length(_: Any, horizon: float, seed: int) -> Trajectory:
+    write_everywhere(b"\x00\x00\x01\x00")  # as before a message of 256 bytes
+    return curve(0, horizon, seed)
+
+
+def writes_garbage_and_hangs(*_: Any) -> Trajectory:
+    write_everywhere(b"garbage")
+    time.sleep(600)
+    raise AssertionError
+
+
+def write_everywhere(garbage: bytes, also_pipes: bool = False) -> None:
+    for descriptor in range(3, 40):
+        try:
+            # There is a pipe of Python's resource tracker, which complains at length and goes on.
+            if also_pipes or stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                os.write(descriptor, garbage)
+        except OSError:
+            continue
+
+
 HONEST = {f"honest{level}": functools.partial(honest, level) for level in range(3)}
-FINE = [moves, seeds, starts_threads, returns_twice, own_class, huge]
+FINE = [
+    moves,
+    seeds,
+    hurries_descriptors,
+    starts_threads,
+    returns_twice,
+    leaves_signals,
+    lowers_limits,
+    own_class,
+    huge,
+]
 FAILING = {
     wrong_length: "got 3 times, 2 values",
     grows: "best",
@@ -177,6 +293,13 @@ FAILING = {
     cancelled: "Cancelled: by the library, misbehaving.py line",
     generator_exit: "GeneratorExit",
     exits: "SystemExit: 3",
+    surrogates: "ValueError: bad \\ud800 name, misbehaving.py line",
+    mute: "MuteError: a MuteError whose text raises RuntimeError, misbehaving.py line",
+    nameless: "NamelessError: whoever, misbehaving.py line",
+    shouts: "ValueError: ahhh",
+    paints: "ValueError: \\u001b[31mred\\u009b2J \\u202etxt, misbehaving.py line",
+    several: "ExceptionGroup: several (2 sub-exceptions), the first ValueError: one",
+    unpicklable: "DemandingError: give me another, misbehaving.py line",
 }
 if Path("/proc/self/statm").exists():
     FAILING[eats_memory] = "MemoryError"
@@ -187,6 +310,9 @@ DEADLY = {
     closes_files: "its process died",
     closes_files_and_hangs: "its process died (killed by SIGKILL)",
     dies_before_its_child: "its process died (exit code 5)",
+    writes_garbage: "its process sent something else than an answer and was ended",
+    writes_a_length: "its process sent something else than an answer and was ended",
+    writes_garbage_and_hangs: "its process sent something else than an answer and was ended",
     ignores_sigterm: "it ran for more than 5 s and was ended",
 }
 

@@ -5,20 +5,35 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from polarbear_plugins import RaceResult, RaceSettings, race
-from polarbear_plugins.errors import RunWarning
+from polarbear_plugins.errors import STORED, RunWarning, visible
+from polarbear_plugins.journal import load_result
 from polarbear_plugins.seeds import derived_seed
 
 if sys.platform == "win32":
     pytest.skip("needs signals and limits", allow_module_level=True)
 
-from hostile.misbehaving import DEADLY, FAILING, FINE, HONEST, cancelled, curve, exits, generator_exit
+from hostile.misbehaving import (
+    DEADLY,
+    FAILING,
+    FINE,
+    HONEST,
+    cancelled,
+    curve,
+    exits,
+    generator_exit,
+    mute,
+    surrogates,
+    unpicklable,
+)
 
 TIMES = [1, 2, 3]
 PROBLEMS = ["p0", "p1"]
@@ -40,8 +55,13 @@ def together(kinds: list[Kind], **where: Any) -> RaceResult:
 
 
 @pytest.fixture(scope="module")
-def here() -> RaceResult:
-    return together([*FINE, *FAILING], workers=0)
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("journals") / "race.db"
+
+
+@pytest.fixture(scope="module")
+def here(journal: Path) -> RaceResult:
+    return together([*FINE, *FAILING], workers=0, journal=journal)
 
 
 @pytest.fixture(scope="module")
@@ -96,14 +116,24 @@ def test_a_worker_that_is_lost_costs_its_own_run(in_workers: RaceResult, kind: K
     assert all(DEADLY[kind] in reason for reason in reasons), reasons
 
 
-def test_whatever_is_raised_in_a_thread_is_the_failure_of_the_run() -> None:
-    kinds: list[Kind] = [exits, cancelled, generator_exit]
-    with ThreadPoolExecutor(1) as threads:
-        result = together(kinds, executor=threads)
+@pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_whatever_is_raised_on_an_executor_of_python_is_the_failure_of_the_run(pool: Kind) -> None:
+    kinds: list[Kind] = [exits, cancelled, generator_exit, surrogates, mute, unpicklable]
+    how = {"mp_context": get_context("spawn")} if pool is ProcessPoolExecutor else {}
+    with pool(1, **how) as executor:
+        result = together(kinds, executor=executor)
     for kind in kinds:
         reasons = [failure.reason for failure in result.failures if failure.algorithm == kind.__name__]
         assert len(reasons) == 2
         assert all(FAILING[kind] in reason for reason in reasons), reasons
+
+
+def test_what_a_run_raises_can_be_stored_read_and_shown_and_is_not_long(here: RaceResult, journal: Path) -> None:
+    stored = load_result(journal).failures
+    assert stored == here.failures
+    assert max(len(failure.reason) for failure in stored) <= STORED
+    assert all(visible(failure.reason) == failure.reason for failure in stored)
+    assert journal.stat().st_size < 1_000_000
 
 
 def test_nobody_else_fails(result: RaceResult, in_workers: RaceResult) -> None:

@@ -72,6 +72,26 @@ def raises(problem, horizon, seed):
     raise ValueError("it does not  converge\\non " + problem)
 
 
+class MuteError(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def is_mute(problem, horizon, seed):
+    raise MuteError
+
+
+def mumbles(problem, horizon, seed):
+    raise ValueError("bad \\ud800 name" + "m" * 5_000_000)
+
+
+def eats(problem, horizon, seed):
+    eaten = []
+    while True:
+        eaten.append(np.ones(2_000_000))
+        time.sleep(0.005)
+
+
 def crashes(problem, horizon, seed):
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -371,18 +391,19 @@ def test_what_a_worker_cannot_load_is_named(cluster: Cluster, tmp_path: Path, mo
 def test_runs_that_raise_crash_or_hang_fail_as_in_local_processes_and_free_their_worker(cluster: Cluster) -> None:
     import dask_algorithms
 
-    names = ("good", "raises", "crashes", "hangs")
+    names = ("good", "raises", "is_mute", "mumbles", "crashes", "hangs", "eats")
     portfolio = {name: getattr(dask_algorithms, name) for name in names}
     settings = replace(SETTINGS, max_rounds=1, batch_size=1, batch_min=1)
+    limits: Any = {"run_timeout": 10.0, "run_memory": 200}
     with connect(cluster.need(2), 60) as executor:
         with pytest.warns(RunWarning):
-            found = race(portfolio, ["p0"], TIMES, settings, executor=executor, run_timeout=3.0)
+            found = race(portfolio, ["p0"], TIMES, settings, executor=executor, **limits)
         assert executor.submit(abs, -1).result(timeout=30) == 1
     assert all(worker.poll() is None for worker in cluster.workers)
     with pytest.warns(RunWarning):
-        locally = race(portfolio, ["p0"], TIMES, settings, workers=1, run_timeout=3.0)
+        locally = race(portfolio, ["p0"], TIMES, settings, workers=1, **limits)
     assert_same_result(found, locally, about=False)
-    assert len(found.failures) == 3
+    assert len(found.failures) == 6
 
 
 def test_ctrl_c_ends_the_runs_under_way_and_frees_their_worker(cluster: Cluster) -> None:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from polarbear_plugins import Trajectory
 from polarbear_plugins.errors import InvalidInputError, MissingExtraError
-from polarbear_plugins.execution.local_processes import ProcessDiedError, RunTimeoutError
 from polarbear_plugins.execution.requests import (
     PortfolioSource,
     Request,
@@ -22,6 +21,7 @@ from polarbear_plugins.execution.requests import (
     perform,
 )
 from polarbear_plugins.execution.worker import RemoteError, UnloadableError
+from polarbear_plugins.execution.worker_process import ProcessDiedError, RunTimeoutError
 from polarbear_plugins.integrations.dask_executor.messages import (
     perform_written,
     python_parts,

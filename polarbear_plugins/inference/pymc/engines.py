@@ -17,7 +17,7 @@ import numpy as np
 
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number, as_whole_number
-from polarbear_plugins.errors import InvalidInputError, PolarBearError
+from polarbear_plugins.errors import InvalidInputError, PolarBearError, reason
 from polarbear_plugins.inference.native.importance import resample, smooth_weights
 from polarbear_plugins.inference.pymc.model import build_model, convert, load, silence_pymc, unpack, variable_shapes
 from polarbear_plugins.inference.task import Draws, Engine, Task
@@ -382,8 +382,9 @@ def _naming_failure(who: str, *kinds: type[Exception]) -> Iterator[None]:
     except PolarBearError:
         raise
     except kinds as problem:
-        reason = str(problem).strip().partition("\n")[0].rstrip(".")
-        raise PolarBearError(f'{who} failed: {reason}. Use engine="native" or engine="nuts".') from problem
+        raise PolarBearError(
+            f'{who} failed: {reason(problem).rstrip(".")}. Use engine="native" or engine="nuts".'
+        ) from problem
 
 
 def _seeds(task: Task) -> tuple[int, int]:

@@ -17,8 +17,8 @@ from polarbear_plugins.cli.exported_files import (
     Format,
     check_destination,
     format_of,
-    replace_ioh_runs,
     write_coco,
+    write_ioh_runs,
     write_parquet,
     write_table,
 )
@@ -100,7 +100,9 @@ def export(
     if not found.runs:
         raise InvalidInputError(f"{', '.join(sources)}: there are no runs to write.")
     with spinner(f"writing {len(found.runs):,} runs"):
-        incomplete = _write(found, output, kind, suite=suite or found.suite or _UNKNOWN_SUITE, maximize=maximize)
+        incomplete = _write(
+            found, output, kind, suite=suite or found.suite or _UNKNOWN_SUITE, maximize=maximize, force=force
+        )
     told = {**_summary(found, output, kind, maximize=maximize), "without": incomplete}
     if as_json:
         print_json(told)
@@ -132,7 +134,7 @@ def read_exported(sources: Sequence[str], options: Mapping[str, str]) -> Exporte
     )
 
 
-def _write(found: Exported, output: Path, kind: Format, *, suite: str, maximize: bool) -> list[str]:
+def _write(found: Exported, output: Path, kind: Format, *, suite: str, maximize: bool, force: bool) -> list[str]:
     """Write the runs; returns the columns that were left out of a table."""
     if kind == "table":
         return write_table(found.runs, output, maximize=maximize)
@@ -141,7 +143,7 @@ def _write(found: Exported, output: Path, kind: Format, *, suite: str, maximize:
     if kind == "coco":
         write_coco(found.runs, output, identities=found.identities, suite=suite)
     else:
-        replace_ioh_runs(found.runs, output, identities=found.identities, suite=suite, maximize=maximize)
+        write_ioh_runs(found.runs, output, identities=found.identities, suite=suite, maximize=maximize, force=force)
     return []
 
 

@@ -18,6 +18,7 @@ from typing import IO, Protocol, TypeAlias, TypeVar
 
 from polarbear_plugins.errors import SourceError, reason, short
 from polarbear_plugins.files import check_growth, open_gzip
+from polarbear_plugins.regular_files import open_regular
 
 try:
     from lzma import LZMAError
@@ -114,7 +115,7 @@ class Folder:
         # An index may name a pipe, a device or a folder.
         if path.exists() and not path.is_file():
             raise FileNotFoundError(f"{path} is not a file")
-        return path.open("rb")
+        return open_regular(path)
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ class ZipFile:
 
     @contextmanager
     def _archive(self) -> Iterator[zipfile.ZipFile]:
-        with zipfile.ZipFile(self.path) as outer:
+        with open_regular(self.path) as file, zipfile.ZipFile(file) as outer:
             if not self.inside:
                 yield outer
                 return
@@ -239,7 +240,7 @@ def _members_of_tar(path: Path) -> Iterator[tuple[tarfile.TarFile, Iterator[tupl
     packed = not path.name.lower().endswith(".tar")
     with (
         _tar_errors(path),
-        open_gzip(path) if packed else path.open("rb") as file,
+        open_gzip(path) if packed else open_regular(path) as file,
         # As a stream: it is refused as soon as it grows more than data does.
         tarfile.open(fileobj=file, mode="r|") as archive,
     ):

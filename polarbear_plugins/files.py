@@ -74,9 +74,8 @@ def check_packed_arrays(archive: zipfile.ZipFile, expected: Arrays) -> None:
             name = member.filename.removesuffix(".npy")
             kinds, dimensions = expected.get(name, (dtype.kind, len(shape)))
             if dtype.kind not in kinds or len(shape) != dimensions:
-                raise ValueError(
-                    f"{name}: expected {dimensions} dimensions of {kinds}, got {len(shape)} of {dtype.kind}"
-                )
+                what = {"U": "text", NUMBERS: "numbers"}.get(kinds, "true or false")
+                raise ValueError(f"{name}: expected {what} in {dimensions} dimensions, got {dtype} in {len(shape)}")
 
 
 def _read_array_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -285,7 +285,7 @@ def load_surrogate(scenario: str, data: str | Path | None = None) -> Surrogate:
     files = [folder / scenario / name for name in ("config_space.json", "encoding.json", "model.onnx")]
     # A changed file is another surrogate.  A forked process must not share the session of its parent.
     stamps = tuple((file.stat().st_mtime_ns, file.stat().st_size) if file.is_file() else None for file in files)
-    return _cached_surrogate(folder.resolve(), scenario, os.getpid(), stamps)
+    return _cached_surrogate(Path(os.path.realpath(folder)), scenario, os.getpid(), stamps)
 
 
 def _stack(encoded: Sequence[Rows]) -> tuple[NDArray[np.int32], Float32Array]:

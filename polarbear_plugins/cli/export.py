@@ -24,6 +24,7 @@ from polarbear_plugins.cli.exported_files import (
 )
 from polarbear_plugins.cli.options import parse_key_values
 from polarbear_plugins.cli.output import console, json_option, print_json
+from polarbear_plugins.cli.outputs import FileOrFolder, Source
 from polarbear_plugins.cli.progress import spinner
 from polarbear_plugins.errors import InvalidInputError, UnknownNameError
 from polarbear_plugins.journal.replay import load_without_posterior
@@ -51,8 +52,8 @@ class Exported:
 
 
 @click.command(short_help="Write runs as a table, as IOHprofiler data or for COCO.")
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_files)
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The file or folder to write.")
+@click.argument("sources", nargs=-1, required=True, type=Source(), metavar="SOURCE...", shell_complete=complete_files)
+@click.option("-o", "--output", type=FileOrFolder(), required=True, help="The file or folder to write.")
 @click.option(
     "--format",
     "kind",

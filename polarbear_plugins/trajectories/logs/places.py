@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -99,11 +100,11 @@ class Folder:
     @property
     def title(self) -> str:
         """Name of the folder."""
-        return self.path.resolve().name or str(self.path)
+        return Path(os.path.realpath(self.path)).name or str(self.path)
 
     def identity(self, name: str) -> str:
         """Full path of a file."""
-        return str((self.path / name).resolve())
+        return os.path.realpath(self.path / name)  # also of links that form a cycle
 
     @contextmanager
     def reading(self) -> Iterator[Opener]:
@@ -114,7 +115,7 @@ class Folder:
         path = self.path / name
         # An index may name a pipe, a device or a folder.
         if path.exists() and not path.is_file():
-            raise FileNotFoundError(f"{path} is not a file")
+            raise OSError(errno.EINVAL, "it is a folder, a pipe or a device")
         return open_regular(path)
 
 
@@ -157,7 +158,7 @@ class ZipFile:
 
     def identity(self, name: str) -> str:
         """Full path of the zip file, and the name of the file in it."""
-        return "/".join(filter(None, (str(self.path.resolve()), self.inside, name)))
+        return "/".join(filter(None, (os.path.realpath(self.path), self.inside, name)))
 
     @contextmanager
     def reading(self) -> Iterator[Opener]:
@@ -214,7 +215,7 @@ class TarFile:
 
     def identity(self, name: str) -> str:
         """Full path of the tar file, and the name of the file in it."""
-        return f"{self.path.resolve()}/{name}"
+        return f"{os.path.realpath(self.path)}/{name}"
 
     @contextmanager
     def reading(self) -> Iterator[Opener]:

@@ -101,15 +101,18 @@ def write_ioh_runs(
         unfinished.mkdir(parents=True)  # also without any run
         try:
             write_ioh(runs, unfinished, scenarios=_scenarios(identities), suite=suite, maximize=maximize)
-            if not force and target.exists() and (not target.is_dir() or any(target.iterdir())):
+            if not target.exists():
+                unfinished.replace(target)
+            elif target.is_dir() and not any(target.iterdir()):  # perhaps the current folder, so it stays
+                for part in unfinished.iterdir():
+                    part.replace(target / part.name)
+            elif not force:
                 raise InvalidInputError(f"{folder} is not an empty folder. Give a new folder for IOHprofiler data.")
-            if target.exists():
+            else:
                 old = free_name(target, ".replaced")
                 target.replace(old)
                 unfinished.replace(target)
                 shutil.rmtree(old, ignore_errors=True)
-            else:
-                unfinished.replace(target)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
 

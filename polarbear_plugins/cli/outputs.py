@@ -81,11 +81,7 @@ class JournalFile(OutputFile):
     """The journal of a race, new or to be continued."""
 
     def check(self, path: Path, text: str, who: str) -> None:
-        """Also refuse a name that SQLite does not take."""
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise InvalidInputError(f"{who} {text}: expected a name in UTF-8. Give another name.") from None
+        """Also check the files that SQLite keeps beside it."""
         super().check(path, text, who)
         for ending in _COMPANIONS:
             check_output(path.with_name(f"{path.name}{ending}"))

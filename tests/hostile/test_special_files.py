@@ -169,6 +169,7 @@ def test_problems_of_ma_bbob_are_no_pipes(tmp_path: Path) -> None:
         ("result", np.full((2,) * 16, "x")),
         ("result", np.array(3)),
         ("posterior_about", np.zeros((2,) * 23, dtype=np.int8)),
+        ("checksum", np.zeros((2,) * 23, dtype=np.int8)),
         ("values", np.full((2, 2, 2), "x")),
         ("values", np.zeros((1,) * 30)),
         ("resolved", np.zeros((2, 2, 2))),

@@ -11,6 +11,7 @@ from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
 from polarbear_plugins.files import check_growth, read_text_table, unreadable
 from polarbear_plugins.plugins.hookspecs import hookimpl
+from polarbear_plugins.regular_files import open_regular
 from polarbear_plugins.trajectories.columns import NAME_ROLES, NUMBER_ROLES, LongFormOptions
 from polarbear_plugins.trajectories.long_form import read_long_form
 from polarbear_plugins.trajectories.trajectory import Trajectory
@@ -57,7 +58,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     pyarrow = require("pyarrow", extra="parquet", who=f"Reading {path.name}")
     parquet = require("pyarrow.parquet", extra="parquet", who=f"Reading {path.name}")
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = parquet.ParquetFile(file)
             # A column that is always the same takes a few bytes however long it is: rows are counted first.
             cells = content.metadata.num_rows * content.metadata.num_columns

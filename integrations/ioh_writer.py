@@ -24,6 +24,7 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError, RunWarning, short
 from polarbear_plugins.problems.protocols import Identity
+from polarbear_plugins.regular_files import naming_output
 from polarbear_plugins.trajectories.runs import check_values_known
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
@@ -192,7 +193,6 @@ class IOHWriter:
         function = self._function_of(trajectory.algorithm, scenario, who)
         path = f"data_{function.stem}/IOHprofiler_f{scenario.function}_DIM{scenario.dimension}.dat"
         data = self._folder_of(trajectory.algorithm) / path
-        data.parent.mkdir(parents=True, exist_ok=True)
         sign = -1.0 if scenario.maximize else 1.0
         evaluations = max(math.floor(trajectory.horizon), int(times[-1]))
         rows = [(int(time), sign * value) for time, value in zip(times.tolist(), best.tolist(), strict=True)]
@@ -201,8 +201,11 @@ class IOHWriter:
             rows.insert(0, (1, sign * math.inf))
         if evaluations > times[-1]:
             rows.append((evaluations, sign * float(best[-1])))
-        with data.open("a", encoding="utf-8", newline="\n") as file:
-            file.write("\n".join(["evaluations raw_y", *(f"{time} {_text(value)}" for time, value in rows), ""]))
+        text = "\n".join(["evaluations raw_y", *(f"{time} {_text(value)}" for time, value in rows), ""])
+        with naming_output(self._folder):
+            data.parent.mkdir(parents=True, exist_ok=True)
+            with data.open("a", encoding="utf-8", newline="\n") as file:
+                file.write(text)
         found = f'"best": {{"evals": {times[-1]:.0f}, "y": {json.dumps(sign * float(best[-1]))}, "x": []}}'
         noted = json.dumps(_notes(trajectory, evaluations))
         function.runs.setdefault(scenario.dimension, []).append(
@@ -213,17 +216,8 @@ class IOHWriter:
 
     def close(self) -> None:
         """Write the JSON files and the list of instances; warns about runs that were left out."""
-        for (algorithm, number, _), function in self._functions.items():
-            path = self._folders[algorithm] / f"IOHprofiler_{function.stem}.json"
-            path.write_text(self._json_text(algorithm, number, function), encoding="utf-8", newline="\n")
-        if self._written:
-            with (self._folder / "instances.csv").open("w", encoding="utf-8", newline="") as file:
-                table = csv.writer(file, lineterminator="\n")
-                table.writerow(["instance", "function", "function_name", "dimension", "number"])
-                for name, scenario in self._written.items():
-                    table.writerow(
-                        [name, scenario.function, scenario.function_name, scenario.dimension, scenario.instance]
-                    )
+        with naming_output(self._folder):
+            self._write_indices()
         if self._left_out:
             more = f" and {len(self._left_out) - 3} more" if len(self._left_out) > 3 else ""
             warnings.warn(
@@ -240,6 +234,19 @@ class IOHWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _write_indices(self) -> None:
+        for (algorithm, number, _), function in self._functions.items():
+            path = self._folders[algorithm] / f"IOHprofiler_{function.stem}.json"
+            path.write_text(self._json_text(algorithm, number, function), encoding="utf-8", newline="\n")
+        if self._written:
+            with (self._folder / "instances.csv").open("w", encoding="utf-8", newline="") as file:
+                table = csv.writer(file, lineterminator="\n")
+                table.writerow(["instance", "function", "function_name", "dimension", "number"])
+                for name, scenario in self._written.items():
+                    table.writerow(
+                        [name, scenario.function, scenario.function_name, scenario.dimension, scenario.instance]
+                    )
 
     def _find_scenario(self, run: Trajectory, who: str) -> Scenario:
         known = self._scenarios.get(run.instance) or scenario_in_name(run)

@@ -22,6 +22,7 @@ from polarbear_plugins.options import read_options, whole_number
 from polarbear_plugins.plugins.hookspecs import hookimpl
 from polarbear_plugins.problems.given import cube
 from polarbear_plugins.problems.protocols import Identity, Problem, Suite
+from polarbear_plugins.regular_files import open_regular_text
 
 #: Divisors of the logarithms of the 24 functions in ioh, which give them about the same range.
 SCALES = (
@@ -172,7 +173,7 @@ def _read_rows(path: Path, exactly: int | None) -> dict[str, tuple[int, list[flo
     """Line and numbers of each row of a file, by its label."""
     rows: dict[str, tuple[int, list[float]]] = {}
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with open_regular_text(path, newline="") as file:
             lines = csv.reader(file)
             next(lines, None)
             for fields in lines:

@@ -13,12 +13,13 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polarbear_plugins.errors import PolarBearWarning, SourceError, reason
+from polarbear_plugins.regular_files import check_regular, open_regular, write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +35,10 @@ _CHECKSUM = "checksum"  # name of the array that has it
 _START = 64  # bytes that identify the type of a file
 
 T = TypeVar("T")
+
+#: Arrays that a file holds: the kinds of numpy's types that each may have, and its number of dimensions.
+Arrays: TypeAlias = Mapping[str, tuple[str, int]]
+TEXT, NUMBERS = ("U", 0), "fiu"
 
 
 def check_growth(packed: int, unpacked: int, who: str) -> None:
@@ -51,10 +56,10 @@ no real data does. Unpack it yourself if you trust it.
         )
 
 
-def check_packed_arrays(archive: zipfile.ZipFile) -> None:
-    """Refuse arrays whose headers do not match their size, before memory is allocated for them.
+def check_packed_arrays(archive: zipfile.ZipFile, expected: Arrays) -> None:
+    """Refuse arrays whose headers do not match their size, or are not as expected, before they are read.
 
-    :raises ValueError: an array does not match its header.
+    :raises ValueError: an array does not match its header, or has another type or number of dimensions.
     """
     # numpy allocates what the header claims before it reads.
     for member in archive.infolist():
@@ -66,6 +71,11 @@ def check_packed_arrays(archive: zipfile.ZipFile) -> None:
             claimed, there = math.prod(shape) * dtype.itemsize, member.file_size - file.tell()
             if claimed != there:
                 raise ValueError(f"{member.filename[:60]} claims {claimed:,} bytes but has {there:,}")
+            name = member.filename.removesuffix(".npy")
+            kinds, dimensions = expected.get(name, (dtype.kind, len(shape)))
+            if dtype.kind not in kinds or len(shape) != dimensions:
+                what = {"U": "text", NUMBERS: "numbers"}.get(kinds, "true or false")
+                raise ValueError(f"{name}: expected {what} in {dimensions} dimensions, got {dtype} in {len(shape)}")
 
 
 def _read_array_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -94,20 +104,6 @@ def _finite_float(text: str) -> float:
     return number if math.isfinite(number) else _not_json(text[:20])
 
 
-def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
-    """Write a file completely or not at all, and return its path."""
-    path = Path(path)
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    try:
-        with unfinished.open("wb") as file:
-            write(file)
-        unfinished.replace(path)
-    except OSError as problem:
-        unfinished.unlink(missing_ok=True)
-        raise SourceError(f"{path}: cannot be written ({problem.strerror or problem}).") from None
-    return path
-
-
 def sync_folder(folder: Path) -> None:
     """Wait until the disk has the names of new files in a folder, where the system can say so."""
     with suppress(OSError):  # not on Windows, nor on some network file systems
@@ -124,9 +120,10 @@ def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> Path:
     return write_whole(path, lambda file: np.savez_compressed(file, **sealed))
 
 
-def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]], T]) -> T:
+def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]], T], expected: Arrays) -> T:
     """What ``make`` makes of the arrays in a file; any failure becomes an error that names the file."""
     path = Path(path)
+    check_regular(path)
     try:
         with path.open("rb") as file:
             start = file.read(_START)
@@ -134,7 +131,7 @@ def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]],
                 if not start.startswith(b"PK"):  # numpy's message about other files suggests pickle
                     raise ValueError("it is not an .npz file")
                 with zipfile.ZipFile(file) as archive:
-                    check_packed_arrays(archive)
+                    check_packed_arrays(archive, {**expected, _CHECKSUM: TEXT})
                 file.seek(0)
                 with np.load(file, allow_pickle=False) as arrays:
                     return make(_checked({name: arrays[name] for name in arrays}, path.name))
@@ -248,7 +245,7 @@ def unreadable(path: Path, kind: str, problem: Exception) -> SourceError:
 
 def open_unpacked(path: Path) -> IO[bytes]:
     """Open a file that may be gzip-compressed."""
-    return open_gzip(path) if path.name.lower().endswith(".gz") else path.open("rb")
+    return open_gzip(path) if path.name.lower().endswith(".gz") else open_regular(path)
 
 
 def open_gzip(path: Path) -> IO[bytes]:
@@ -260,6 +257,7 @@ class _Unpacked(gzip.GzipFile):
     """A gzip file, refused as soon as it expands more than real data does."""
 
     def __init__(self, path: Path) -> None:
+        check_regular(path)
         self._path, self._size = path, path.stat().st_size
         super().__init__(path)
 

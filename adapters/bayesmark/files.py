@@ -15,6 +15,7 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_array
 from polarbear_plugins.errors import InvalidInputError, SourceError, reason, short
 from polarbear_plugins.names import as_name
+from polarbear_plugins.regular_files import open_regular, open_regular_text
 
 VISIBLE, GENERALIZATION = "_visible_to_opt", "generalization"
 _STUDY_FILE = re.compile(r"[0-9a-f]{32}\.json", re.IGNORECASE)
@@ -103,7 +104,7 @@ def is_database(folder: Path) -> bool:
             return True
         if not files:
             return all((folder / name).is_dir() for name in ("suggest_log", "time", "derived"))
-        with files[0].open("rb") as file:
+        with open_regular(files[0]) as file:
             return file.read(20).lstrip().startswith(b'{"meta"')
     except (OSError, ValueError):  # text that cannot be a path, or no permission
         return False
@@ -174,7 +175,8 @@ def read_log(folder: Path, study: Study) -> Fallbacks:
     """Count the failures in the log of a study, if there is one."""
     path = folder / "log" / f"{Path(study.place).stem}.log"
     try:
-        text = path.read_bytes()
+        with open_regular(path) as file:
+            text = file.read()
     except FileNotFoundError:
         return Fallbacks(studies=1)
     except OSError as problem:
@@ -185,7 +187,8 @@ def read_log(folder: Path, study: Study) -> Fallbacks:
 
 def _read_json(path: Path, place: str) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        with open_regular_text(path) as file:
+            return json.load(file)
     except json.JSONDecodeError as problem:
         raise SourceError(
             f"{place}, line {problem.lineno}, column {problem.colno}: the JSON is damaged or cut off ({problem.msg}). "

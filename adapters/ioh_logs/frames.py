@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,7 @@ def read_manager(source: object, options: LogOptions) -> LoggedRuns:
         path = Path(data.file)
         indices[path] = None
         for scenario in data.scenarios:
-            rows = str(Path(scenario.data_file).resolve())
+            rows = os.path.realpath(scenario.data_file)
             wanted[rows] = wanted.get(rows, frozenset()) | {run.id for run in scenario.runs}
     # One place for each folder, with only the JSON files of the manager.
     folders: dict[Path, list[str]] = {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from polarbear_plugins.errors import InvalidInputError, SourceError, reason
 from polarbear_plugins.extras import require
+from polarbear_plugins.regular_files import check_regular, open_regular
 
 if TYPE_CHECKING:
     import optuna
@@ -27,11 +28,12 @@ def find_storage(source: str) -> Callable[[], optuna.storages.BaseStorage] | Non
             return None
         # The path of sqlite:///x.db is x.db, that of sqlite:////x.db is /x.db.
         path = rest.removeprefix("/").partition("?")[0] if dialect == "sqlite" else ""
+        check_regular(path)
         if path and path != ":memory:" and not path.startswith("file:") and not Path(path).is_file():
             raise SourceError(f"{source}: there is no such storage: the file {path} does not exist.")
         return lambda: _open_database(source)
     try:
-        with Path(source).open("rb") as file:
+        with open_regular(Path(source)) as file:
             start = file.read(200)
     except (OSError, ValueError):  # missing, a folder, or text that cannot be a file name
         return None

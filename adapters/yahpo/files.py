@@ -15,6 +15,7 @@ from typing import Any
 from polarbear_plugins.adapters.yahpo.scenarios import META_FILE, SCENARIOS, Description, read_description
 from polarbear_plugins.errors import InvalidInputError, SourceError, reason, short
 from polarbear_plugins.problems.spaces import Categorical, Condition, ConfigurationSpace, Float, Integer, Parameter
+from polarbear_plugins.regular_files import open_regular_text
 
 #: The environment variable that names the folder.
 VARIABLE = "YAHPO_DATA"
@@ -153,7 +154,7 @@ def read_statistics(folder: Path) -> Statistics:
 def _read_statistics(path: Path, *_: int) -> Statistics:
     bounds: dict[tuple[str, str, str], dict[str, float]] = {}
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with open_regular_text(path, newline="") as file:
             rows = csv.DictReader(file)
             for row in rows:
                 try:
@@ -174,7 +175,8 @@ def _read_statistics(path: Path, *_: int) -> Statistics:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        with open_regular_text(path) as file:
+            data = json.load(file)
     except FileNotFoundError:
         raise SourceError(f"{path} is missing. {_HELP}") from None
     except (OSError, ValueError, RecursionError) as problem:

@@ -24,6 +24,7 @@ from polarbear_plugins.arrays import Float32Array
 from polarbear_plugins.errors import InvalidInputError, SourceError, reason, short
 from polarbear_plugins.extras import require
 from polarbear_plugins.problems.spaces import Categorical, Configuration, ConfigurationSpace, Float, Integer, Value
+from polarbear_plugins.regular_files import check_regular
 
 _MOST_FILLED = 4096  # rows of instances and fidelities that are kept
 
@@ -164,6 +165,7 @@ class Surrogate:
             return
         path = model_of(self.folder, self.scenario)
         runtime = require("onnxruntime", extra="yahpo", who="A surrogate of YAHPO Gym")
+        check_regular(path)
         if not path.is_file():
             raise SourceError(
                 f"{path} is missing: this copy of https://github.com/slds-lmu/yahpo_data has no surrogate of "
@@ -283,7 +285,7 @@ def load_surrogate(scenario: str, data: str | Path | None = None) -> Surrogate:
     files = [folder / scenario / name for name in ("config_space.json", "encoding.json", "model.onnx")]
     # A changed file is another surrogate.  A forked process must not share the session of its parent.
     stamps = tuple((file.stat().st_mtime_ns, file.stat().st_size) if file.is_file() else None for file in files)
-    return _cached_surrogate(folder.resolve(), scenario, os.getpid(), stamps)
+    return _cached_surrogate(Path(os.path.realpath(folder)), scenario, os.getpid(), stamps)
 
 
 def _stack(encoded: Sequence[Rows]) -> tuple[NDArray[np.int32], Float32Array]:

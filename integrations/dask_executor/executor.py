@@ -325,6 +325,9 @@ def connect(address: str, timeout: float) -> DaskExecutor:
     """Connect to the scheduler at an address; for ``tls://`` with the certificates in Dask's configuration."""
     distributed = require("distributed", extra="dask", who=_WHO)
     try:
+        # A client without certificates fails, and waits for itself when it is deleted.
+        if address.startswith("tls://") and not distributed.Security().get_connection_args("client").get("ssl_context"):
+            raise ValueError("Dask's configuration, distributed.comm.tls, names no certificate for this client")
         client = distributed.Client(address, timeout=timeout, set_as_default=False, direct_to_workers=False)
     except (OSError, ValueError, TypeError) as problem:
         raise PolarBearError(f"No scheduler of Dask answers at {address} ({reason(problem)}).") from None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -12,6 +15,16 @@ from polarbear_plugins.cli.campaign import campaign
 from polarbear_plugins.cli.demo import demo
 from polarbear_plugins.cli.depth import depth
 from polarbear_plugins.cli.export import export
+from polarbear_plugins.cli.failures import (
+    INTERRUPTED,
+    Failure,
+    OutputError,
+    Unexpected,
+    describe_output_error,
+    exit_code_of,
+    prepare_streams,
+    wants_traceback,
+)
 from polarbear_plugins.cli.leaderboard import leaderboard
 from polarbear_plugins.cli.measures import measures
 from polarbear_plugins.cli.plan import plan
@@ -25,32 +38,63 @@ from polarbear_plugins.errors import PolarBearError, PolarBearWarning
 __all__ = ["main"]
 
 
-class _Failure(click.ClickException):
-    """An error that the user can fix: one line, exit code 2."""
-
-    exit_code = 2
-
-
 class _Group(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the arguments are click's
         return list(self.commands)  # in the order of use, not of the alphabet
 
-    def invoke(self, ctx: click.Context) -> Any:
-        show = warnings.showwarning
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        try:
+            prepare_streams()
+            returned: object = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            code = returned if isinstance(returned, int) else 0
+            sys.stdout.flush()
+        except click.ClickException as problem:
+            code = exit_code_of(problem)
+        except click.Abort:
+            click.echo("Interrupted.", err=True)
+            code = INTERRUPTED
+        except OutputError as problem:
+            code = exit_code_of(describe_output_error(problem))
+        sys.exit(code)
 
-        def note(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+    def invoke(self, ctx: click.Context) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", PolarBearWarning)
+            warnings.showwarning = _note_of(warnings.showwarning)
+            try:
+                return super().invoke(ctx)
+            except PolarBearError as problem:
+                raise Failure(str(problem)) from None
+            except (click.exceptions.Exit, click.Abort, click.ClickException, KeyboardInterrupt, SystemExit):
+                raise
+            except OutputError as problem:
+                raise describe_output_error(problem) from None
+            except BaseException as problem:  # some libraries have errors that are not even an Exception
+                if wants_traceback():
+                    raise
+                raise Unexpected(problem, ctx) from None
+
+
+def _note_of(show: Callable[..., None]) -> Callable[..., None]:
+    """What shows a warning: ours as a note, others as before."""
+
+    def note(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        with contextlib.suppress(OSError):
             if issubclass(category, PolarBearWarning):
                 click.echo(visible(f"Note: {message}"), err=True)
             else:
                 show(message, category, *rest, **more)
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("always", PolarBearWarning)
-            warnings.showwarning = note
-            try:
-                return super().invoke(ctx)
-            except PolarBearError as problem:
-                raise _Failure(visible(" ".join(str(problem).split()))) from None
+    return note
 
 
 _WAYS = """\b

@@ -18,7 +18,8 @@ from polarbear_plugins.cli.options import (
     settings_from,
     settings_options,
 )
-from polarbear_plugins.cli.output import WIDE, console, group_table, json_option, print_json, show_result
+from polarbear_plugins.cli.output import WIDE, console, group_table, json_option, print_json, show_result, show_saved
+from polarbear_plugins.cli.outputs import OutputFile, Saving, Source
 from polarbear_plugins.cli.progress import advise_on_interrupt, inference_spinner, spinner
 from polarbear_plugins.display.text import few_places
 from polarbear_plugins.errors import InvalidInputError
@@ -42,7 +43,7 @@ _FASTER = "Fewer --timepoints or --draws, --engine native and --prior dirichlet 
 
 
 @click.command(short_help="Analyze existing results as if they were a race.")
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_files)
+@click.argument("sources", nargs=-1, required=True, type=Source(), metavar="SOURCE...", shell_complete=complete_files)
 @click.option(
     "-o",
     "--option",
@@ -90,7 +91,7 @@ _FASTER = "Fewer --timepoints or --draws, --engine native and --prior dirichlet 
     type=click.Choice(["group", "function", "dimension"]),
     help="Also show each group, function or dimension by itself: who is first there.",
 )
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Save the result, including the draws.")
+@click.option("--output", type=OutputFile(), help="Save the result, including the draws.")
 @json_option
 def analyze(
     sources: Sequence[str],
@@ -138,18 +139,24 @@ def analyze(
     }
     with advise_on_interrupt(_FASTER), inference_spinner(table, chosen):
         result = analyze_table(table, chosen, about)
-    if output is not None:
-        result.save(output)
-    parts = () if by is None else _parts(result, by)
-    if as_json:
-        _print_json(result, sources, len(runs), parts)
-        return
-    with inference_spinner(table, chosen):
+    with Saving() as saving:
+        saving.save(output, result.save)
+        parts = () if by is None else _parts(result, by)
+        if as_json:
+            _print_json(result, sources, len(runs), parts)
+        else:
+            _show(result, len(runs), by, parts)
+            show_saved(console(), saving.saved)
+
+
+def _show(result: RaceResult, runs: int, by: str | None, parts: Sequence[GroupPart]) -> None:
+    table = result.state.table
+    with inference_spinner(table, result.settings):
         known = compute(result)
     out = console()
     points = table.timepoints
     out.print(
-        f"{len(runs)} runs of {len(table.algorithms)} algorithms on {len(table.instances)} instances · "
+        f"{runs} runs of {len(table.algorithms)} algorithms on {len(table.instances)} instances · "
         f"{points.size} timepoints {points[0]:g}..{points[-1]:g} · alpha {result.settings.alpha:g} · "
         f"prior {result.settings.prior}"
     )
@@ -161,8 +168,6 @@ def analyze(
             soft_wrap=True,
         )
         out.print(group_table(parts, str(by), narrow=out.width < WIDE))
-    if output is not None:
-        out.print(f"saved {output}", soft_wrap=True)
 
 
 def _grid(runs: Sequence[Trajectory], timepoints: str, last: float | None, ended: Ended) -> FloatArray | list[float]:

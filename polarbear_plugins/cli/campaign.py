@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from polarbear_plugins.cli.output import (
     redirect_stdout_to_stderr,
     text_table,
 )
+from polarbear_plugins.cli.outputs import FigureFile, InputPath, JournalFile, Saving
 from polarbear_plugins.cli.progress import advise_on_interrupt
 from polarbear_plugins.cli.race import connect_executor, quiet_suite
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
@@ -116,7 +118,7 @@ _DOUBT = 0.05  # p value of the Shapiro-Wilk test below which normality is doubt
 )
 @click.option("--dry-run", is_flag=True, help="Only print the plan.")
 @click.option("--dimension", type=int, help="Dimension of the suite's problems.")
-@click.option("--data", type=click.Path(path_type=Path), help="Folder with the data of the suite.")
+@click.option("--data", type=InputPath(), help="Folder with the data of the suite.")
 @click.option(
     "-P", "--portfolio-option", "portfolio_options", multiple=True, metavar="KEY=VALUE", help="For PORTFOLIO."
 )
@@ -124,12 +126,12 @@ _DOUBT = 0.05  # p value of the Shapiro-Wilk test below which normality is doubt
 @click.option("--seed", type=int, help="Seed of all random choices.")
 @click.option(
     "--journal",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=JournalFile(),
     help="Keep every finished run in this file; the same command with it goes on where it stopped.",
 )
 @click.option(
     "--figure",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FigureFile(),
     help="Draw the differences into this file (.png, .pdf, .svg).",
 )
 @click.option("--workers", type=int, help="Number of local processes; one per core by default, 0 for none.")
@@ -169,14 +171,12 @@ def campaign(
     settings = _settings(error, difference, rest)
     of_suite = parse_key_values(suite_options, "--suite-option")
     of_suite |= {} if dimension is None else {"dimension": str(dimension)}
-    of_suite |= {} if data is None else {"data": str(data.resolve())}
+    of_suite |= {} if data is None else {"data": os.path.realpath(data)}
     of_portfolio = parse_key_values(portfolio_options, "--portfolio-option")
     if dry_run:
         _show_plan(settings, _algorithms(portfolio, of_portfolio), as_json)
         return
     horizon = _horizon(budget, dimension, suite, of_suite)
-    if figure is not None:
-        _check_figure(figure)
     advice = (
         f"--journal {journal} has every finished run: give the same command again."
         if journal
@@ -204,12 +204,12 @@ def campaign(
             retries=rest["retries"],
             progress=progress,
         )
-    if figure is not None:
-        _draw(result, figure)
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        _show(result, f"campaign {portfolio} on {suite} · horizon {horizon:g}", [journal, figure])
+    with Saving() as saving:
+        saving.save(figure, lambda path: _draw(result, path))
+        if as_json:
+            print_json(result.to_dict())
+        else:
+            _show(result, f"campaign {portfolio} on {suite} · horizon {horizon:g}", [journal, *saving.saved])
 
 
 def _settings(error: float | None, difference: Any, rest: dict[str, Any]) -> CampaignSettings:
@@ -267,18 +267,6 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
             bar.update(task, description=text, completed=total - left, total=total)
 
         yield report
-
-
-def _check_figure(path: Path) -> None:
-    """Refuse a figure that could not be drawn before anything runs."""
-    from polarbear_plugins.extras import require
-
-    figure = require("matplotlib.figure", extra="plots", who="--figure").Figure()
-    formats = figure.canvas.get_supported_filetypes()
-    if path.suffix.removeprefix(".").lower() not in formats or not path.parent.is_dir():
-        raise InvalidInputError(
-            f"--figure {path}: expected a file in an existing folder that ends in .png, .pdf or .svg."
-        )
 
 
 def _draw(result: CampaignResult, path: Path) -> None:

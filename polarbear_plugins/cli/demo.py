@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-from polarbear_plugins.cli.output import console, json_option, print_json, redirect_stdout_to_stderr, show_result
+from polarbear_plugins.cli.output import (
+    console,
+    json_option,
+    print_json,
+    redirect_stdout_to_stderr,
+    show_result,
+    show_saved,
+)
+from polarbear_plugins.cli.outputs import JournalFile, OutputFile, Saving
 from polarbear_plugins.cli.progress import ProgressView, spinner
 from polarbear_plugins.execution.interruptions import ignore_sigint
 from polarbear_plugins.experiments.races import race as run_race
@@ -38,12 +46,12 @@ _SYNTHETIC: dict[str, Any] = {
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile(),
     default=Path("demo-report.html"),
     show_default=True,
     help="The report.",
 )
-@click.option("--journal", type=click.Path(dir_okay=False, path_type=Path), help="Also keep every finished run here.")
+@click.option("--journal", type=JournalFile(), help="Also keep every finished run here.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of all random choices.")
 @click.option("--workers", type=int, help="Number of local processes; one per core by default, 0 for none.")
 @click.option("--force", is_flag=True, help="Also replace a file that is not a report.")
@@ -74,16 +82,21 @@ def _write_and_show(
 ) -> None:
     unit = "evaluations" if real else ""
     title = "Demonstration: step-size adaptations of CMA-ES on MA-BBOB" if real else "Demonstration: known ratings"
-    with spinner("writing the report"):
-        known = compute(result)
-        write_report(result, output, title=title, unit=unit, force=force, known=known)
-    if as_json:
-        print_json({"report": str(output), "real": real, **result.to_dict()})
-        return
-    out = console()
-    show_result(out, result, unit, known)
-    out.print(f"saved {', '.join(str(path) for path in (output, journal) if path is not None)}", soft_wrap=True)
-    out.print(f"Open {output.resolve().as_uri()} in a browser.", soft_wrap=True)
+    with Saving() as saving:
+        with spinner("writing the report"):
+            known = compute(result)
+            saving.save(
+                output, lambda path: write_report(result, path, title=title, unit=unit, force=force, known=known)
+            )
+        report = saving.saved[0] if saving.saved else None
+        if as_json:
+            print_json({"report": None if report is None else str(report), "real": real, **result.to_dict()})
+            return
+        out = console()
+        show_result(out, result, unit, known)
+        show_saved(out, [path for path in (report, journal) if path is not None])
+        if report is not None:
+            out.print(f"Open {report.resolve().as_uri()} in a browser.", soft_wrap=True)
 
 
 def _introduction(real: bool) -> str:

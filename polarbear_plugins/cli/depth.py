@@ -17,6 +17,7 @@ from polarbear_plugins.cli.completion import complete_files
 from polarbear_plugins.cli.depth_figures import draw_all, draw_ends
 from polarbear_plugins.cli.options import parse_key_values, parse_numbers, read_runs
 from polarbear_plugins.cli.output import console, json_option, print_json, show_saved, text_table
+from polarbear_plugins.cli.outputs import FigureFile, FigureFolder, Saving, Source
 from polarbear_plugins.cli.progress import advise_on_interrupt, format_duration, share_bar, spinner
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning
 from polarbear_plugins.measures.consensus import MOST_FOR_KEMENY, Consensus, ConsensusMethod, consensus_ranking
@@ -39,7 +40,7 @@ _SAME = ("maximize", "samples", "tolerance", "indifferent", "missing", "separato
 
 
 @click.command(short_help="Find central and outlying test functions.")
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_files)
+@click.argument("sources", nargs=-1, required=True, type=Source(), metavar="SOURCE...", shell_complete=complete_files)
 @click.option("--at", "timepoints", metavar="A,B,...", help="Read runs; criteria are the best values at timepoints.")
 @click.option("--targets", metavar="A,B,...", help="Read runs; criteria are the times to reach targets.")
 @click.option(
@@ -92,12 +93,12 @@ _SAME = ("maximize", "samples", "tolerance", "indifferent", "missing", "separato
 @click.option("--exact", is_flag=True, help="Test all sets, however long it takes.")
 @click.option(
     "--figure",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FigureFile(),
     help="Draw the most central and the most outlying order into this file (needs the extra plots).",
 )
 @click.option(
     "--figures",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FigureFolder(),
     help="Draw everything into this folder: how often one optimizer is above another (above.png), the depths "
     "(depths.png), what all orders share (shared.png) and the deepest (deepest.png), the most central and the most "
     "outlying orders (central.png, outlying.png). Needs the extra plots.",
@@ -152,19 +153,17 @@ def depth(
         if without:
             with spinner(f"depth without {', '.join(without)}"), _without_advice_for_python():
                 changes = depth_changes(orders, without, **options_of_measure).drop(columns="depth")
-    saved = []
-    if figure is not None:
-        saved.append(draw_ends(found, figure))
-    if figures is not None:
-        saved += draw_all(found, shared, figures)
-    if as_json:
-        print_json(_data(found, shared, changes, orders))
-        return
-    out = console()
-    _show(out, found, changes)
-    _show_shared(out, shared, found)
-    _show_consensus(out, found)
-    show_saved(out, saved)
+    with Saving() as saving:
+        saving.save(figure, lambda path: draw_ends(found, path))
+        saving.save(figures, lambda folder: draw_all(found, shared, folder))
+        if as_json:
+            print_json(_data(found, shared, changes, orders))
+            return
+        out = console()
+        _show(out, found, changes)
+        _show_shared(out, shared, found)
+        _show_consensus(out, found)
+        show_saved(out, saving.saved)
 
 
 def _criteria_of_runs(

@@ -17,13 +17,14 @@ from polarbear_plugins.cli.exported_files import (
     Format,
     check_destination,
     format_of,
-    replace_ioh_runs,
     write_coco,
+    write_ioh_runs,
     write_parquet,
     write_table,
 )
 from polarbear_plugins.cli.options import parse_key_values
 from polarbear_plugins.cli.output import console, json_option, print_json
+from polarbear_plugins.cli.outputs import FileOrFolder, Source
 from polarbear_plugins.cli.progress import spinner
 from polarbear_plugins.errors import InvalidInputError, UnknownNameError
 from polarbear_plugins.journal.replay import load_without_posterior
@@ -51,8 +52,8 @@ class Exported:
 
 
 @click.command(short_help="Write runs as a table, as IOHprofiler data or for COCO.")
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_files)
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The file or folder to write.")
+@click.argument("sources", nargs=-1, required=True, type=Source(), metavar="SOURCE...", shell_complete=complete_files)
+@click.option("-o", "--output", type=FileOrFolder(), required=True, help="The file or folder to write.")
 @click.option(
     "--format",
     "kind",
@@ -100,7 +101,9 @@ def export(
     if not found.runs:
         raise InvalidInputError(f"{', '.join(sources)}: there are no runs to write.")
     with spinner(f"writing {len(found.runs):,} runs"):
-        incomplete = _write(found, output, kind, suite=suite or found.suite or _UNKNOWN_SUITE, maximize=maximize)
+        incomplete = _write(
+            found, output, kind, suite=suite or found.suite or _UNKNOWN_SUITE, maximize=maximize, force=force
+        )
     told = {**_summary(found, output, kind, maximize=maximize), "without": incomplete}
     if as_json:
         print_json(told)
@@ -132,7 +135,7 @@ def read_exported(sources: Sequence[str], options: Mapping[str, str]) -> Exporte
     )
 
 
-def _write(found: Exported, output: Path, kind: Format, *, suite: str, maximize: bool) -> list[str]:
+def _write(found: Exported, output: Path, kind: Format, *, suite: str, maximize: bool, force: bool) -> list[str]:
     """Write the runs; returns the columns that were left out of a table."""
     if kind == "table":
         return write_table(found.runs, output, maximize=maximize)
@@ -141,7 +144,7 @@ def _write(found: Exported, output: Path, kind: Format, *, suite: str, maximize:
     if kind == "coco":
         write_coco(found.runs, output, identities=found.identities, suite=suite)
     else:
-        replace_ioh_runs(found.runs, output, identities=found.identities, suite=suite, maximize=maximize)
+        write_ioh_runs(found.runs, output, identities=found.identities, suite=suite, maximize=maximize, force=force)
     return []
 
 

@@ -5,9 +5,9 @@ It imports the writer of IOHprofiler data by name: hooks read and provide, none 
 
 from __future__ import annotations
 
-import contextlib
+import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -15,11 +15,11 @@ import numpy as np
 
 from polarbear_plugins.adapters.ioh_logs.index import is_index, is_rows
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
-from polarbear_plugins.files import write_whole
 from polarbear_plugins.integrations.ioh_writer import Scenario, scenario_in_name, scenario_of, write_ioh
 from polarbear_plugins.problems.protocols import Identity
+from polarbear_plugins.regular_files import check_output, check_output_folder, free_name, naming_output, write_whole
 from polarbear_plugins.trajectories.runs import check_values_known
 from polarbear_plugins.trajectories.trajectory import UNRANKED, Trajectory, minimised
 
@@ -51,6 +51,10 @@ def format_of(path: Path) -> Format:
 
 def check_destination(path: Path, kind: Format, *, force: bool) -> None:
     """Refuse to overwrite anything without ``force``, and with it anything but files like those to be written."""
+    if kind == "ioh" and (path.is_dir() or not path.exists()):
+        check_output_folder(path)
+    elif not path.is_dir():
+        check_output(path)
     if not path.exists() or (kind == "ioh" and path.is_dir() and not any(path.iterdir())):
         return
     if path.is_dir() != (kind == "ioh"):
@@ -78,31 +82,39 @@ def write_ioh_runs(
     identities: Sequence[Identity] = (),
     suite: str,
     maximize: bool = False,
+    force: bool = False,
 ) -> None:
-    """Write runs as IOHprofiler data into a new folder, with what the identities of instances tell.
+    """Write runs as IOHprofiler data into a folder, completely or not at all.
 
-    That is their functions, and whether larger values are better (the parameter ``maximize``).
+    The identities of instances tell their functions, and whether larger values are better (the parameter ``maximize``).
+
+    Parameters
+    ----------
+    force
+        Replace a folder that is not empty.
     """
     if identities and all(identity.parameters.get("maximize") is True for identity in identities):
         maximize = True  # also for instances without a function
-    write_ioh(runs, folder, scenarios=_scenarios(identities), suite=suite, maximize=maximize)
-
-
-def replace_ioh_runs(runs: Iterable[Trajectory], folder: Path, **options: Any) -> None:
-    """:func:`write_ioh_runs` completely or not at all, in the place of a folder that there may be."""
-    unfinished, old = (folder.with_name(f"{folder.name}.{word}") for word in ("unfinished", "replaced"))
-    with _naming_place(folder):
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir()  # also without any run
+    with naming_output(folder):
+        target = Path(os.path.realpath(folder))
+        unfinished = free_name(target, ".unfinished")
+        unfinished.mkdir(parents=True)  # also without any run
         try:
-            write_ioh_runs(runs, unfinished, **options)
-            if folder.exists():
+            write_ioh(runs, unfinished, scenarios=_scenarios(identities), suite=suite, maximize=maximize)
+            if not target.exists():
+                unfinished.replace(target)
+            elif target.is_dir() and not any(target.iterdir()):  # perhaps the current folder, so it stays
+                for part in unfinished.iterdir():
+                    part.replace(target / part.name)
+            elif not force:
+                raise InvalidInputError(f"{folder} is not an empty folder. Give a new folder for IOHprofiler data.")
+            else:
+                old = free_name(target, ".replaced")
+                target.replace(old)
+                unfinished.replace(target)
                 shutil.rmtree(old, ignore_errors=True)
-                folder.replace(old)
-            unfinished.replace(folder)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def write_table(runs: Sequence[Trajectory], path: Path, *, maximize: bool = False) -> list[str]:
@@ -256,11 +268,3 @@ def _write_text(frame: pd.DataFrame, path: Path) -> None:
         frame.to_csv(file, sep=separator, index=False, lineterminator="\n", encoding="utf-8", compression=packed)
 
     write_whole(path, write)
-
-
-@contextlib.contextmanager
-def _naming_place(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as problem:
-        raise SourceError(f"{path}: cannot be written ({problem.strerror or problem}).") from None

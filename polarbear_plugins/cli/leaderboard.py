@@ -36,6 +36,7 @@ from polarbear_plugins.cli.leaderboard_view import (
 )
 from polarbear_plugins.cli.options import parse_timepoints, settings_from, settings_options
 from polarbear_plugins.cli.output import console, json_option, print_json, show_saved
+from polarbear_plugins.cli.outputs import FigureFolder, InputPath, Saving
 from polarbear_plugins.cli.progress import compute_unless_interrupted, inference_spinner, spinner
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.measures.audit import Better
@@ -51,7 +52,7 @@ from polarbear_plugins.rankings.stream import default_timepoints, rank
 
 
 @click.command(short_help="Scores, and which places can be told apart.")
-@click.argument("source", metavar="DB|TABLE", type=click.Path(path_type=Path))
+@click.argument("source", metavar="DB|TABLE", type=InputPath())
 @click.option("--audit", is_flag=True, help="Which places can be told apart: always for a TABLE, on request for a DB.")
 @click.option(
     "--better", type=click.Choice(["higher", "lower"]), help="Which scores of a TABLE are better; always needed there."
@@ -85,7 +86,7 @@ from polarbear_plugins.rankings.stream import default_timepoints, rank
 )
 @click.option(
     "--figures",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FigureFolder(),
     help="Draw figures into this folder (needs the extra plots).",
 )
 @click.option(
@@ -217,39 +218,43 @@ def _show_database(
         end = _result_at_end(found, result, objective, time, studies)
         pairs = find_disagreements(scores, scored.bootstrap, end.state.table, end.posterior, chosen.alpha)
     fallbacks = found.fallbacks()
-    saved = save_database_figures(figures, scores, scored.bootstrap, parts, by, audit) if figures and scores else []
-    if as_json:
-        print_json(
-            {
-                **_contents(found),
-                "objective": objective,
-                **scored.to_json(objective, top),
-                "by": None if parts is None else {"what": by, "parts": [part.to_json() for part in parts]},
-                "audit": None if audit is None else audit_json(audit),
-                "fallbacks": {name: asdict(failures) for name, failures in fallbacks.items()},
-                "posterior": None if result is None else result.to_dict(),
-                "ranked_studies": ranked,
-                "disagreements": [{**asdict(pair), "text": str(pair)} for pair in pairs],
-                "figures": [str(path) for path in saved],
-            }
-        )
-        return
-    _show(found, scored, objective, top, instances, fallbacks)
-    out = console()
-    if parts is not None and scores is not None:
-        show_parts(out, parts, scores, by or "")
-    if audit is not None:
-        out.print()
-        show_audit(out, audit)
-    if result is not None:
-        out.print()
-        if ranked < len(found.studies):
-            out.print(
-                f"{ranked} of {len(found.studies)} studies are ranked, at most {studies} of each algorithm on each "
-                "instance (--studies)."
+    with Saving() as saving:
+        if scores is not None:
+            saving.save(
+                figures, lambda folder: save_database_figures(folder, scores, scored.bootstrap, parts, by, audit)
             )
-        show_posterior(out, result, time, pairs if scored.bootstrap else None)
-    show_saved(out, saved)
+        if as_json:
+            print_json(
+                {
+                    **_contents(found),
+                    "objective": objective,
+                    **scored.to_json(objective, top),
+                    "by": None if parts is None else {"what": by, "parts": [part.to_json() for part in parts]},
+                    "audit": None if audit is None else audit_json(audit),
+                    "fallbacks": {name: asdict(failures) for name, failures in fallbacks.items()},
+                    "posterior": None if result is None else result.to_dict(),
+                    "ranked_studies": ranked,
+                    "disagreements": [{**asdict(pair), "text": str(pair)} for pair in pairs],
+                    "figures": [str(path) for path in saving.saved],
+                }
+            )
+            return
+        _show(found, scored, objective, top, instances, fallbacks)
+        out = console()
+        if parts is not None and scores is not None:
+            show_parts(out, parts, scores, by or "")
+        if audit is not None:
+            out.print()
+            show_audit(out, audit)
+        if result is not None:
+            out.print()
+            if ranked < len(found.studies):
+                out.print(
+                    f"{ranked} of {len(found.studies)} studies are ranked, at most {studies} of each algorithm on each "
+                    "instance (--studies)."
+                )
+            show_posterior(out, result, time, pairs if scored.bootstrap else None)
+        show_saved(out, saving.saved)
 
 
 @dataclass(frozen=True, slots=True)

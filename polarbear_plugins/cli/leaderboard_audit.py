@@ -16,6 +16,7 @@ from polarbear_plugins.adapters.bayesmark.database import Database
 from polarbear_plugins.cli.leaderboard_figures import save_table_figures
 from polarbear_plugins.cli.options import parse_key_values
 from polarbear_plugins.cli.output import console, print_json, show_saved, text_table
+from polarbear_plugins.cli.outputs import Saving
 from polarbear_plugins.cli.progress import spinner
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.measures.audit import Audit, Better, Neighbours, audit_scores
@@ -47,18 +48,21 @@ def show_table(path: Path, options: AuditOptions, by: str | None, figures: Path 
     with spinner(f"comparing {len(results.algorithms):,} algorithms"):
         audit = _audit_results(results, options)
     parts = None if by is None else _group_means(results)
-    saved = [] if figures is None else save_table_figures(figures, audit)
-    if as_json:
-        data = audit_json(audit)
-        read = {"repeated": results.repeated, "left_out": list(results.left_out)}
-        print_json({"table": str(path), **read, **data, "by_group": parts, "figures": [str(path) for path in saved]})
-        return
-    out = console()
-    _show_results(out, path, results)
-    show_audit(out, audit)
-    if parts is not None:
-        _show_groups(out, parts, results, audit)
-    show_saved(out, saved)
+    with Saving() as saving:
+        saving.save(figures, lambda folder: save_table_figures(folder, audit))
+        if as_json:
+            data = audit_json(audit)
+            read = {"repeated": results.repeated, "left_out": list(results.left_out)}
+            print_json(
+                {"table": str(path), **read, **data, "by_group": parts, "figures": [str(path) for path in saving.saved]}
+            )
+            return
+        out = console()
+        _show_results(out, path, results)
+        show_audit(out, audit)
+        if parts is not None:
+            _show_groups(out, parts, results, audit)
+        show_saved(out, saving.saved)
 
 
 def _read(path: Path, options: AuditOptions) -> Results:

@@ -28,6 +28,7 @@ from polarbear_plugins.cli.options import (
     settings_options,
 )
 from polarbear_plugins.cli.output import console, json_option, print_json, save_figures, show_saved
+from polarbear_plugins.cli.outputs import FigureFolder, Saving, Source
 from polarbear_plugins.cli.progress import compute_unless_interrupted, inference_spinner, spinner
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.measures.disagreements import find_contradictions
@@ -44,7 +45,7 @@ from polarbear_plugins.trajectories.trajectory import Trajectory
 
 
 @click.command(short_help="AOCC, ECDF and fixed tables beside the posterior.")
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_files)
+@click.argument("sources", nargs=-1, required=True, type=Source(), metavar="SOURCE...", shell_complete=complete_files)
 @click.option(
     "-o", "--option", "options", multiple=True, metavar="KEY=VALUE", help="An option for the adapter of the sources."
 )
@@ -81,7 +82,7 @@ from polarbear_plugins.trajectories.trajectory import Trajectory
 @click.option("--no-posterior", is_flag=True, help="Only the measures.")
 @click.option(
     "--figures",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FigureFolder(),
     help="Folder for figures: mean ranks and regret over time, and critical differences at each budget.",
 )
 @settings_options
@@ -147,28 +148,32 @@ def measures(
 
     result = None if no_posterior else compute_unless_interrupted(infer, "the posterior")
     pairs = [] if result is None else find_contradictions(orders, result.posterior, chosen.alpha)
-    drawn = [] if figures is None else _draw(summary, figures)
-    if as_json:
-        print_json(
-            {
-                "sources": list(sources),
-                **orders_json(orders),
-                "ecdf": {"timepoints": grid.tolist(), "shares": {str(name): shares[name].tolist() for name in shares}},
-                "fixed_budget": rows_of(values.reset_index()),
-                "fixed_target": rows_of(times.reset_index()),
-                **summary.to_json(),
-                "posterior": None if result is None else result.to_dict(),
-                "contradictions": [{**asdict(pair), "text": str(pair)} for pair in pairs],
-                "figures": [str(path) for path in drawn],
-            }
-        )
-        return
-    out = console()
-    show_measures(out, orders, values, times)
-    show_ranks(out, summary)
-    if result is not None:
-        show_posterior(out, result, pairs)
-    show_saved(out, drawn)
+    with Saving() as saving:
+        saving.save(figures, lambda folder: _draw(summary, folder))
+        if as_json:
+            print_json(
+                {
+                    "sources": list(sources),
+                    **orders_json(orders),
+                    "ecdf": {
+                        "timepoints": grid.tolist(),
+                        "shares": {str(name): shares[name].tolist() for name in shares},
+                    },
+                    "fixed_budget": rows_of(values.reset_index()),
+                    "fixed_target": rows_of(times.reset_index()),
+                    **summary.to_json(),
+                    "posterior": None if result is None else result.to_dict(),
+                    "contradictions": [{**asdict(pair), "text": str(pair)} for pair in pairs],
+                    "figures": [str(path) for path in saving.saved],
+                }
+            )
+            return
+        out = console()
+        show_measures(out, orders, values, times)
+        show_ranks(out, summary)
+        if result is not None:
+            show_posterior(out, result, pairs)
+        show_saved(out, saving.saved)
 
 
 def _choose_scale(

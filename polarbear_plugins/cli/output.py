@@ -18,11 +18,11 @@ from rich.table import Table
 from rich.text import Text
 
 from polarbear_plugins.display.text import amount, few_places, share_text, visible
-from polarbear_plugins.errors import SourceError
 from polarbear_plugins.plots.style import save_figure
 from polarbear_plugins.racing.by_group import GroupPart
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.rankings.comparable import instances_seen
+from polarbear_plugins.regular_files import naming_output
 from polarbear_plugins.report.computed import Computed, compute
 from polarbear_plugins.report.observations import assumptions, seen_text
 from polarbear_plugins.report.words import conclusion, leaders_text, misfits, reasons
@@ -45,18 +45,10 @@ def print_json(data: object) -> None:
     click.echo(visible(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False)))
 
 
-def make_folder(folder: Path) -> Path:
-    """Make a folder for figures, unless it is there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise SourceError(f"{folder}: the folder cannot be made ({problem.strerror}).") from None
-    return folder
-
-
 def save_figures(figures: Mapping[str, Axes], folder: Path) -> list[Path]:
-    """Save figures as PNG files of their names in a folder, and return the files."""
-    make_folder(folder)
+    """Save figures as PNG files of their names in a folder, which is made if need be, and return the files."""
+    with naming_output(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     return [save_figure(ax.figure, folder / f"{name}.png") for name, ax in figures.items()]
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.cli.output import console, json_option, print_json, text_table
+from polarbear_plugins.cli.outputs import FigureFile, InputPath, Saving
 from polarbear_plugins.cli.progress import spinner
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.journal.replay import load_result
@@ -27,7 +29,7 @@ _CURVE = 10  # rows of a power curve in the table
 
 
 @click.command(short_help="How many instances an experiment needs.")
-@click.argument("result", type=click.Path(path_type=Path), required=False)
+@click.argument("result", type=InputPath(), required=False)
 @click.option("--effect", type=float, help="The smallest effect that matters, in standard deviations of differences.")
 @click.option("--difference", type=float, help="The same in the units of the measure; needs --deviation.")
 @click.option(
@@ -50,7 +52,7 @@ _CURVE = 10  # rows of a power curve in the table
 @click.option("--curve", is_flag=True, help="The power for a range of effects; needs --instances.")
 @click.option(
     "--figure",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FigureFile(),
     help="Draw the curve into this file (.png, .pdf, .svg), with --curve.",
 )
 @click.option(
@@ -208,20 +210,24 @@ def _effect(
 def _show_curve(instances: int, options: dict[str, Any], as_json: bool, figure: Path | None) -> None:
     with spinner("computing powers"):
         effects, powers = power_curve(instances, **options)
-    if figure is not None:
-        from polarbear_plugins.plots.differences import save_power
+    with Saving() as saving:
+        saving.save(figure, lambda path: _draw(effects, powers, path))
+        if as_json:
+            data = {"answer": "curve", "instances": instances, "effects": effects.tolist(), "powers": powers.tolist()}
+            print_json({**data, **options})
+            return
+        view = text_table(">effect", ">power")
+        for place in range(0, len(effects), len(effects) // _CURVE):
+            view.add_row(f"{effects[place]:.3g}", f"{powers[place]:.3f}")
+        out = console()
+        out.print(view)
+        out.print(f"Power for each effect: {instances:,} instances, {_conditions(options)}.", soft_wrap=True)
 
-        save_power(effects, powers, figure)
-    if as_json:
-        data = {"answer": "curve", "instances": instances, "effects": effects.tolist(), "powers": powers.tolist()}
-        print_json({**data, **options})
-        return
-    view = text_table(">effect", ">power")
-    for place in range(0, len(effects), len(effects) // _CURVE):
-        view.add_row(f"{effects[place]:.3g}", f"{powers[place]:.3f}")
-    out = console()
-    out.print(view)
-    out.print(f"Power for each effect: {instances:,} instances, {_conditions(options)}.", soft_wrap=True)
+
+def _draw(effects: FloatArray, powers: FloatArray, path: Path) -> None:
+    from polarbear_plugins.plots.differences import save_power
+
+    save_power(effects, powers, path)
 
 
 def _conditions(options: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
@@ -23,7 +24,15 @@ from polarbear_plugins.cli.options import (
     settings_from,
     settings_options,
 )
-from polarbear_plugins.cli.output import console, json_option, print_json, redirect_stdout_to_stderr, show_result
+from polarbear_plugins.cli.output import (
+    console,
+    json_option,
+    print_json,
+    redirect_stdout_to_stderr,
+    show_result,
+    show_saved,
+)
+from polarbear_plugins.cli.outputs import InputPath, JournalFile, NewFolder, OutputFile, Saving, Source
 from polarbear_plugins.cli.progress import ProgressView, spinner
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.execution.interruptions import ignore_sigint
@@ -73,9 +82,11 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
                 "progress": view,
             }
             result = command(**rest, execution=execution)
-        with ignore_sigint(enabled=result.stopped == "interrupted"):  # a second ctrl-C must not lose the result
-            _save(result, output, ioh_output)
-            _show(result, as_json, rest["journal"], output, ioh_output)
+        # A second ctrl-C must not lose the result.
+        with ignore_sigint(enabled=result.stopped == "interrupted"), Saving() as saving:
+            saving.save(output, result.save)
+            saving.save(ioh_output, lambda folder: _write_ioh(result, folder))
+            _show(result, as_json, rest["journal"], saving.saved)
 
     options = [
         click.option("--max-rounds", type=int, help="Stop after this many rounds."),
@@ -88,12 +99,10 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
         click.option("--run-timeout", type=float, metavar="SECONDS", help="End a run that takes longer."),
         click.option("--run-memory", type=float, metavar="MB", help="End a run that uses more memory (Linux)."),
         click.option("--retries", type=int, default=0, show_default=True, help="How often to repeat a failed run."),
-        click.option(
-            "--output", type=click.Path(dir_okay=False, path_type=Path), help="Save the result, including the draws."
-        ),
+        click.option("--output", type=OutputFile(), help="Save the result, including the draws."),
         click.option(
             "--ioh-output",
-            type=click.Path(file_okay=False, path_type=Path),
+            type=NewFolder(),
             help="Write the runs as IOHprofiler data into this new folder, their values at the timepoints; so does "
             "`polarbear export` later.",
         ),
@@ -110,6 +119,7 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
 @click.option(
     "--against",
     multiple=True,
+    type=Source(),
     metavar="ARCHIVE",
     shell_complete=complete_files,
     help="Race against the runs of an archive, which cost nothing, on its instances; may be repeated.",
@@ -141,7 +151,7 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
 )
 @click.option("--tolerance", type=float, default=0.0, show_default=True, help="Values this close count as tied.")
 @click.option("--dimension", type=int, help="Dimension of the suite's problems.")
-@click.option("--data", type=click.Path(path_type=Path), help="Folder with the data of the suite, such as yahpo_data.")
+@click.option("--data", type=InputPath(), help="Folder with the data of the suite, such as yahpo_data.")
 @click.option(
     "-P", "--portfolio-option", "portfolio_options", multiple=True, metavar="KEY=VALUE", help="For PORTFOLIO."
 )
@@ -156,9 +166,7 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
     help="Runs of each algorithm on an instance; together they count as one instance.  [default: the suite's, or 1]",
 )
 @click.option("--batch-max", type=int, default=128, show_default=True, help="Most instances in a round.")
-@click.option(
-    "--journal", type=click.Path(dir_okay=False, path_type=Path), help="Keep every finished run in this file."
-)
+@click.option("--journal", type=JournalFile(), help="Keep every finished run in this file.")
 @_execution_options
 def race(
     portfolio: str,
@@ -189,7 +197,7 @@ def race(
     if dimension is not None:
         options["dimension"] = str(dimension)
     if data is not None:
-        options["data"] = str(data.resolve())  # so that the race can be resumed from another folder
+        options["data"] = os.path.realpath(data)  # so that the race can be resumed from another folder
     last, in_dimensions = (None, False) if budget is None else parse_budget(budget)
     if in_dimensions and last is not None and dimension is not None:
         last, in_dimensions = last * dimension, False
@@ -219,7 +227,7 @@ def race(
 
 
 @click.command(short_help="Continue the race in a journal.")
-@click.argument("journal", type=click.Path(path_type=Path))
+@click.argument("journal", type=JournalFile())
 @_execution_options
 def resume(journal: Path, max_rounds: int | None, max_cost: float | None, execution: dict[str, Any]) -> RaceResult:
     """Continue the race in JOURNAL where it stopped; no finished run is repeated.
@@ -288,18 +296,11 @@ def _grid(timepoints: str, budget: float | None, first: float | None, spacing: s
     return make(first, budget, wanted, integer=whole)
 
 
-def _save(result: RaceResult, output: Path | None, ioh_output: Path | None) -> None:
-    if output is not None:
-        result.save(output)
-    if ioh_output is not None:
-        write_ioh_runs(
-            result.trajectories(), ioh_output, identities=result.identities, suite=_source_name(result, "suite")
-        )
+def _write_ioh(result: RaceResult, folder: Path) -> None:
+    write_ioh_runs(result.trajectories(), folder, identities=result.identities, suite=_source_name(result, "suite"))
 
 
-def _show(
-    result: RaceResult, as_json: bool, journal: Path | None, output: Path | None, ioh_output: Path | None
-) -> None:
+def _show(result: RaceResult, as_json: bool, journal: Path | None, saved: Sequence[Path]) -> None:
     if as_json:
         print_json(result.to_dict())
         return
@@ -314,10 +315,9 @@ def _show(
         f"{settings.resolution} resolution · alpha {settings.alpha:g} · prior {settings.prior} · seed {settings.seed}"
     )
     show_result(out, result)
-    paths = [str(path) for path in (journal, output, ioh_output) if path is not None]
-    if paths:
-        out.print(f"saved {', '.join(paths)}", soft_wrap=True)
-    else:
+    paths = [path for path in (journal, *saved) if path is not None]
+    show_saved(out, paths)
+    if not paths:
         out.print("not saved: --output FILE saves the result, --journal FILE also every run")
     if result.stopped == "interrupted" and journal is not None:
         out.print(f"polarbear resume {journal} continues from here", soft_wrap=True)

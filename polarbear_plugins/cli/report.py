@@ -8,19 +8,22 @@ from pathlib import Path
 import click
 
 from polarbear_plugins.cli.output import console, json_option, print_json
+from polarbear_plugins.cli.outputs import InputPath, OutputFile
 from polarbear_plugins.cli.progress import spinner
 from polarbear_plugins.journal.replay import load_result
+from polarbear_plugins.regular_files import check_output
 from polarbear_plugins.report import write_report
 from polarbear_plugins.report.computed import compute
+from polarbear_plugins.report.page import check_replaceable
 from polarbear_plugins.report.words import conclusion
 
 
 @click.command(short_help="Write one HTML page about a result.")
-@click.argument("result", type=click.Path(path_type=Path))
+@click.argument("result", type=InputPath())
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile(),
     help="The file to write.  [default: RESULT with the ending .html]",
 )
 @click.option("--title", help="Title of the report.  [default: what was raced or analyzed]")
@@ -33,6 +36,10 @@ def report(result: Path, output: Path | None, title: str | None, unit: str, forc
     RESULT is what `polarbear race` or `polarbear analyze` saved with --output, or the journal of a race. The page is
     self-contained: it can be mailed, printed and opened without a network. Figures need the extra plots.
     """
+    if output is None and result.is_file():
+        output = check_output(result.with_suffix(".html"))
+    if output is not None and not force:
+        check_replaceable(output)
     found = load_result(result)
     with spinner("writing the report"):
         known = compute(found)

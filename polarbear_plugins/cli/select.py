@@ -12,6 +12,7 @@ from rich.text import Text
 
 from polarbear_plugins.cli.completion import complete_names
 from polarbear_plugins.cli.output import console, json_option, print_json, text_table
+from polarbear_plugins.cli.outputs import InputPath
 from polarbear_plugins.errors import InvalidInputError, ModelWarning
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.posterior.posterior import Posterior
@@ -25,7 +26,7 @@ _MOST_ROWS = 20
 
 
 @click.command(short_help="Choose an algorithm or a portfolio from a result.")
-@click.argument("result", type=click.Path(path_type=Path))
+@click.argument("result", type=InputPath())
 @click.option(
     "--preference",
     default="uniform",

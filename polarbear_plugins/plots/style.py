@@ -14,8 +14,8 @@ import numpy as np
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.extras import require
-from polarbear_plugins.files import write_whole
 from polarbear_plugins.names import as_name
+from polarbear_plugins.regular_files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -27,6 +27,7 @@ from polarbear_plugins.plugins import hookspecs
 from polarbear_plugins.plugins.hookspecs import PROJECT
 from polarbear_plugins.problems.given import as_portfolio
 from polarbear_plugins.problems.protocols import Algorithm, Suite
+from polarbear_plugins.regular_files import check_regular
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 
@@ -123,6 +124,9 @@ class Plugins:
 
     def read_trajectories(self, /, *sources: object, **options: object) -> Iterable[Trajectory]:
         """Trajectories in sources, from the adapters; see :func:`polarbear_plugins.read_trajectories`."""
+        for source in sources:
+            if isinstance(source, str | Path):
+                check_regular(source)
         ask = self.manager.hook.polarbear_read_trajectories
         together = ask(source=list(sources), options=options) if len(sources) > 1 else None
         if together is not None:

@@ -16,7 +16,7 @@ from polarbear_plugins.display.html import html_table, text
 from polarbear_plugins.display.text import few_places
 from polarbear_plugins.errors import SourceError, short
 from polarbear_plugins.extras import require
-from polarbear_plugins.files import read_arrays, write_arrays
+from polarbear_plugins.files import NUMBERS, TEXT, Arrays, read_arrays, write_arrays
 from polarbear_plugins.posterior.group_effect import GroupEffect
 from polarbear_plugins.posterior.model_check import ModelCheck
 from polarbear_plugins.trajectories.timepoints import as_timepoints
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FORMAT = 1
+#: The arrays of a posterior in a file, beside those of hyperparameters.
+ARRAYS: Arrays = {"about": TEXT, "timepoints": (NUMBERS, 1), "log_ratings": (NUMBERS, 3), "observed": ("b", 2)}
 # Diagnostics that are a number, or None where they do not apply.
 _NUMBERS = ("k_hat", "effective_draws", "moves", "acceptance", "memory", "r_hat", "divergences")
 
@@ -247,7 +249,7 @@ class Posterior:
     @classmethod
     def load(cls, path: str | Path) -> Posterior:
         """Read a posterior that :meth:`save` wrote."""
-        return read_arrays(path, "a saved posterior", cls.from_arrays)
+        return read_arrays(path, "a saved posterior", cls.from_arrays, ARRAYS)
 
     def __repr__(self) -> str:
         return (

@@ -22,7 +22,7 @@ from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.racing.betting import SecondOpinion, second_opinion
 from polarbear_plugins.racing.forecast import Forecast, forecast
 from polarbear_plugins.racing.posteriors import infer
-from polarbear_plugins.racing.result_json import FORMAT, dict_of_result
+from polarbear_plugins.racing.result_json import ARRAYS, FORMAT, dict_of_result
 from polarbear_plugins.racing.result_tables import ResultTable, summary_of, table_of_result
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import (
@@ -306,7 +306,7 @@ class RaceResult:
     @classmethod
     def load(cls, path: str | Path) -> RaceResult:
         """Read a result that :meth:`save` wrote."""
-        return read_arrays(path, "a saved result", _result_from_arrays)
+        return read_arrays(path, "a saved result", _result_from_arrays, ARRAYS)
 
     def report(self, path: str | Path, **options: Any) -> Path:
         """Write a report of the result, one HTML file; ``options`` as for ``report.write_report``."""

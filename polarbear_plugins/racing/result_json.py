@@ -1,4 +1,4 @@
-"""A result as JSON."""
+"""A result as JSON, and the arrays of a saved one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,23 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.files import NUMBERS, TEXT, Arrays
+from polarbear_plugins.posterior.posterior import ARRAYS as POSTERIOR_ARRAYS
 from polarbear_plugins.rankings.comparable import instances_seen
 
 if TYPE_CHECKING:
     from polarbear_plugins.racing.result import RaceResult
 
 FORMAT = 1
+#: The arrays of a result in a file.
+ARRAYS: Arrays = {
+    "result": TEXT,
+    "timepoints": (NUMBERS, 1),
+    "values": (NUMBERS, 3),
+    "weights": (NUMBERS, 1),
+    "resolved": ("b", 3),
+    **{f"posterior_{name}": expected for name, expected in POSTERIOR_ARRAYS.items()},
+}
 
 
 def dict_of_result(result: RaceResult) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from typing import Any
 
 from polarbear_plugins.display.html import Markup, text
 from polarbear_plugins.errors import InvalidInputError, SourceError
-from polarbear_plugins.files import write_whole
 from polarbear_plugins.plugins.hookspecs import ReportSection
 from polarbear_plugins.plugins.manager import Plugins, installed_plugins
 from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.regular_files import check_output, open_regular, write_whole
 from polarbear_plugins.report import sections
 from polarbear_plugins.report.choices import choices_of, preferences_of, selection_section
 from polarbear_plugins.report.computed import Computed, compute
@@ -60,7 +60,7 @@ def write_report(
     SourceError
         The file cannot be written.
     """
-    path = Path(path)
+    path = check_output(path)
     if not force:
         check_replaceable(path)
     page = render(result, title=title, unit=unit, plugins=plugins, known=known)
@@ -70,7 +70,7 @@ def write_report(
 def check_replaceable(path: Path) -> None:
     """Refuse to replace a file that is not a report."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             ours = _GENERATOR.encode() in file.read(_HEAD)
     except FileNotFoundError:
         return

@@ -13,7 +13,7 @@ import pytest
 from command_line import Command
 
 from polarbear_plugins.cli import main
-from polarbear_plugins.plugins.manager import Plugins, installed_plugins
+from polarbear_plugins.plugins.manager import installed_plugins
 
 # The first is best until 9, the second at 10.
 TWO = "algorithm,instance,time,value\nsprinter,f1,1,2.5\nsprinter,f1,10,2.4\nclimber,f1,1,3\nclimber,f1,10,2\n"
@@ -278,15 +278,6 @@ def test_in_a_process_of_its_own_a_mistake_is_one_line_without_a_traceback(tmp_p
     )
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == "Error: absent.csv: there is no such file.\n"
-
-
-def test_an_unexpected_error_is_not_swallowed(two: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object, **__: object) -> None:
-        raise RuntimeError("a mistake of ours")
-
-    monkeypatch.setattr(Plugins, "read_trajectories", broken)
-    with pytest.raises(RuntimeError, match="a mistake of ours"):
-        run("analyze", two)
 
 
 @pytest.mark.parametrize("names", [("[red]x[/red]", "[/bold]y"), ("x:cat:", "y:dog:")])

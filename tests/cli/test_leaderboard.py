@@ -232,7 +232,7 @@ def test_figures_are_saved_and_named(write_study: WriteStudy, tmp_path: Path) ->
     assert [(folder / f"{name}.png").read_bytes()[:4] for name in names] == [b"\x89PNG"] * 5
     assert f"saved {folder / 'random_search.png'}" in text
     assert board(db, *options)["figures"] == [str(folder / f"{name}.png") for name in names]
-    assert "cannot be made" in fail(db, "--no-posterior", "--figures", str(folder / "places.png" / "x"))
+    assert "is not a folder" in fail(db, "--no-posterior", "--figures", str(folder / "places.png" / "x"))
 
 
 @pytest.mark.slow

@@ -85,7 +85,7 @@ def test_a_slow_engine_is_shown_at_a_terminal_and_ended_by_ctrl_c(root: Path, tm
         os.close(terminal)
     assert b"inferring ratings of 5 algorithms at 50 timepoints: prior dirichlet, engine native" in shown
     assert b"Note: interrupted before there was a result. Fewer --timepoints" in shown
-    assert (process.returncode, out) == (1, b"")
+    assert (process.returncode, out) == (130, b"")
     assert not kept.exists()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from builders import assert_same_result
+from command_line import Command
 
 from polarbear_plugins import RaceResult, RaceSettings, race, resume
 from polarbear_plugins.errors import SourceError
@@ -126,6 +127,21 @@ def test_a_race_that_could_not_begin_on_a_full_disk_begins_when_there_is_room(
     assert not (tmp_path / "runs.log").exists()  # before anything has run
     mount(small_disk, "-o", "remount,size=8m")
     assert_same_result(start(tmp_path, journal=small_disk / "race.db"), in_peace)
+
+
+def test_a_result_for_which_there_is_no_room_is_printed_and_saved_elsewhere(
+    tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ("race", "synthetic", "synthetic", "--budget", "20", "--seed", "1", "--workers", "0", "--max-rounds", "1")
+    outputs = ("--output", str(small_disk / "result.npz"), "--ioh-output", str(small_disk / "runs"))
+    found = Command().run(*command, *outputs)
+    assert (found.exit_code, found.stderr.count("\n")) == (2, 1)
+    says = f"cannot be written (No space left on device). It was saved as {tmp_path / 'result.npz'} instead."
+    assert f"{small_disk / 'result.npz'}: {says}" in found.stderr
+    assert RaceResult.load(tmp_path / "result.npz").rounds
+    assert "Probability of being best" in found.stdout
+    assert not list(small_disk.rglob("*.unfinished"))
 
 
 def test_a_disk_that_becomes_read_only_is_named_and_its_journal_can_be_read(

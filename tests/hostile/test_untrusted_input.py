@@ -95,6 +95,53 @@ def test_the_search_for_dangers_finds_them(line: str) -> None:
     assert dangers(ast.parse(line))
 
 
+# --- what is opened
+
+#: Modules that check what kind of file they open, or open what was checked.
+OPENERS = ("polarbear_plugins/regular_files.py", "polarbear_plugins/files.py", "polarbear_plugins/journal/")
+OPENERS += ("polarbear_plugins/trajectories/logs/places.py",)
+OPENING = {
+    "open",
+    "read_text",
+    "read_bytes",
+    "ZipFile",
+    "read_csv",
+    "read_parquet",
+    "read_json",
+    "copyfile",
+    "fromfile",
+}
+OPENING |= {"loadtxt", "genfromtxt", "InferenceSession"}
+#: What else opens something, and why.
+OPENED = {
+    # A journal checks its file itself.
+    ("polarbear_plugins/experiments/campaign_runs.py", "Journal.open"),
+    ("polarbear_plugins/experiments/open_race.py", "Journal.open"),
+    # The null device, for closed standard streams.
+    ("polarbear_plugins/cli/failures.py", "os.open"),
+    # Regular files by is_file() or check_regular().
+    ("polarbear_plugins/testing.py", "file.read_bytes"),
+    ("adapters/optuna_study/storages.py", "sqlite3.connect"),
+    ("adapters/yahpo/suites.py", "load_surrogate(scenario, self.folder).open"),
+    ("adapters/yahpo/surrogates.py", "self.open"),
+    ("adapters/yahpo/surrogates.py", "runtime.InferenceSession"),
+    # New files in a new folder.
+    ("integrations/ioh_writer.py", "data.open"),
+    ("integrations/ioh_writer.py", "(self._folder / 'instances.csv').open"),
+}
+
+
+def test_files_are_opened_where_their_kind_is_checked(root: Path) -> None:
+    """Reading a pipe or a device may never end, so that no reader opens files by itself."""
+    found = set()
+    for module, tree in _modules(root):
+        for call in (node.func for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            name = call.id if isinstance(call, ast.Name) else call.attr if isinstance(call, ast.Attribute) else ""
+            if name in OPENING or ast.unparse(call) in ("np.load", "sqlite3.connect"):
+                found.add((module, ast.unparse(call)))
+    assert {(module, call) for module, call in found if not module.startswith(OPENERS)} == OPENED
+
+
 # --- what is shown
 
 #: Everything that means something to HTML, to a terminal, to rich or to a figure.

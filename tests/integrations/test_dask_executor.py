@@ -519,6 +519,7 @@ def test_a_local_cluster_comes_and_goes_with_its_race() -> None:
     [
         (("--executor", "dask:nowhere"), "expected dask:tcp://HOST:PORT"),
         (("--executor", "dask:tcp://127.0.0.1:1", "-E", "timeout=1"), "No scheduler of Dask answers at tcp://127"),
+        (("--executor", "dask:tls://127.0.0.1:1"), "distributed.comm.tls, names no certificate for this client"),
         (("--executor", "dask:local", "-E", "cores=1"), "no option 'cores'"),
         (("-E", "workers=1"), "give its address with --executor"),
     ],

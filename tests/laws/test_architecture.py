@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "cli": "everything",
 }
 UPWARDS = {("polarbear_plugins.racing.result", "report")}
-AT_THE_ROOT = "__init__ arrays checks environment errors extras files names options seeds testing"
+AT_THE_ROOT = "__init__ arrays checks environment errors extras files names options regular_files seeds testing"
 FOLDERS = {"polarbear_plugins": "polarbear_plugins", "adapters": "polarbear_plugins.adapters"}
 FOLDERS["integrations"] = "polarbear_plugins.integrations"
 HEAVY = {

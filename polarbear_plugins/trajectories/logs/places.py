@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -18,6 +19,7 @@ from typing import IO, Protocol, TypeAlias, TypeVar
 
 from polarbear_plugins.errors import SourceError, reason, short
 from polarbear_plugins.files import check_growth, open_gzip
+from polarbear_plugins.regular_files import open_regular
 
 try:
     from lzma import LZMAError
@@ -98,11 +100,11 @@ class Folder:
     @property
     def title(self) -> str:
         """Name of the folder."""
-        return self.path.resolve().name or str(self.path)
+        return Path(os.path.realpath(self.path)).name or str(self.path)
 
     def identity(self, name: str) -> str:
         """Full path of a file."""
-        return str((self.path / name).resolve())
+        return os.path.realpath(self.path / name)  # also of links that form a cycle
 
     @contextmanager
     def reading(self) -> Iterator[Opener]:
@@ -113,8 +115,8 @@ class Folder:
         path = self.path / name
         # An index may name a pipe, a device or a folder.
         if path.exists() and not path.is_file():
-            raise FileNotFoundError(f"{path} is not a file")
-        return path.open("rb")
+            raise OSError(errno.EINVAL, "it is a folder, a pipe or a device")
+        return open_regular(path)
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ class ZipFile:
 
     def identity(self, name: str) -> str:
         """Full path of the zip file, and the name of the file in it."""
-        return "/".join(filter(None, (str(self.path.resolve()), self.inside, name)))
+        return "/".join(filter(None, (os.path.realpath(self.path), self.inside, name)))
 
     @contextmanager
     def reading(self) -> Iterator[Opener]:
@@ -168,7 +170,7 @@ class ZipFile:
 
     @contextmanager
     def _archive(self) -> Iterator[zipfile.ZipFile]:
-        with zipfile.ZipFile(self.path) as outer:
+        with open_regular(self.path) as file, zipfile.ZipFile(file) as outer:
             if not self.inside:
                 yield outer
                 return
@@ -213,7 +215,7 @@ class TarFile:
 
     def identity(self, name: str) -> str:
         """Full path of the tar file, and the name of the file in it."""
-        return f"{self.path.resolve()}/{name}"
+        return f"{os.path.realpath(self.path)}/{name}"
 
     @contextmanager
     def reading(self) -> Iterator[Opener]:
@@ -239,7 +241,7 @@ def _members_of_tar(path: Path) -> Iterator[tuple[tarfile.TarFile, Iterator[tupl
     packed = not path.name.lower().endswith(".tar")
     with (
         _tar_errors(path),
-        open_gzip(path) if packed else path.open("rb") as file,
+        open_gzip(path) if packed else open_regular(path) as file,
         # As a stream: it is refused as soon as it grows more than data does.
         tarfile.open(fileobj=file, mode="r|") as archive,
     ):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import optuna
 
 _WHO = "Reading Optuna studies"
+_APPLICATION = slice(68, 72)  # in the header of an SQLite file: the program it belongs to, which Optuna leaves out
 _DATABASES = ("sqlite", "mysql", "postgresql", "postgres", "oracle", "mssql", "mariadb", "cockroachdb")
 
 
@@ -37,7 +38,8 @@ def find_storage(source: str) -> Callable[[], optuna.storages.BaseStorage] | Non
             start = file.read(200)
     except (OSError, ValueError):  # missing, a folder, or text that cannot be a file name
         return None
-    if start.startswith(b"SQLite format 3\0") and _has_studies(Path(source)):
+    # Files of other programs may say so; even looking into them with SQLite can leave files beside them.
+    if start.startswith(b"SQLite format 3\0") and not any(start[_APPLICATION]) and _has_studies(Path(source)):
         return lambda: _open_database(f"sqlite:///{source}")
     if start.startswith(b'{"op_code"'):
         return lambda: _open_journal(source)

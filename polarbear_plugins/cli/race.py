@@ -63,6 +63,7 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
         run_timeout: float | None,
         run_memory: float | None,
         retries: int,
+        durable: bool,
         output: Path | None,
         ioh_output: Path | None,
         as_json: bool,
@@ -74,6 +75,7 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
             redirect_stdout_to_stderr(),
         ):
             execution = {
+                "durable": durable,
                 "workers": workers,
                 "executor": connected,
                 "run_timeout": run_timeout,
@@ -86,7 +88,7 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
         with ignore_sigint(enabled=result.stopped == "interrupted"), Saving() as saving:
             saving.save(output, result.save)
             saving.save(ioh_output, lambda folder: _write_ioh(result, folder))
-            _show(result, as_json, rest["journal"], saving.saved)
+            _show(result, as_json, _kept_journal(result, rest["journal"]), saving.saved)
 
     options = [
         click.option("--max-rounds", type=int, help="Stop after this many rounds."),
@@ -99,6 +101,7 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
         click.option("--run-timeout", type=float, metavar="SECONDS", help="End a run that takes longer."),
         click.option("--run-memory", type=float, metavar="MB", help="End a run that uses more memory (Linux)."),
         click.option("--retries", type=int, default=0, show_default=True, help="How often to repeat a failed run."),
+        click.option("--durable", is_flag=True, help="Wait with each run until the disk has it in the journal."),
         click.option("--output", type=OutputFile(), help="Save the result, including the draws."),
         click.option(
             "--ioh-output",
@@ -228,13 +231,16 @@ def race(
 
 @click.command(short_help="Continue the race in a journal.")
 @click.argument("journal", type=JournalFile())
+@click.option("--salvage", is_flag=True, help="Go on without the newest runs if their log is damaged or gone.")
 @_execution_options
-def resume(journal: Path, max_rounds: int | None, max_cost: float | None, execution: dict[str, Any]) -> RaceResult:
+def resume(
+    journal: Path, max_rounds: int | None, max_cost: float | None, salvage: bool, execution: dict[str, Any]
+) -> RaceResult:
     """Continue the race in JOURNAL where it stopped; no finished run is repeated.
 
     A race that was stopped by its limits continues if --max-rounds or --max-cost is higher than before.
     """
-    return resume_race(journal, max_rounds=max_rounds, max_cost=max_cost, **execution)
+    return resume_race(journal, max_rounds=max_rounds, max_cost=max_cost, salvage=salvage, **execution)
 
 
 @contextlib.contextmanager
@@ -294,6 +300,12 @@ def _grid(timepoints: str, budget: float | None, first: float | None, spacing: s
         return [budget]
     make = log_timepoints if spacing == "log" else uniform_timepoints
     return make(first, budget, wanted, integer=whole)
+
+
+def _kept_journal(result: RaceResult, journal: Path | None) -> Path | None:
+    """The journal of a race: another one than the given one if that was deleted meanwhile."""
+    kept = getattr(result.continuation, "journal", None)
+    return journal if journal is None or kept is None else kept
 
 
 def _write_ioh(result: RaceResult, folder: Path) -> None:

@@ -76,8 +76,8 @@ def race(
     journal
         A file that keeps every finished run; :func:`resume` continues from there.
     durable
-        Whether each run waits until the disk has it.  Otherwise a power failure may lose the last runs if they took
-        less than 0.05 s together.
+        Whether each run waits until the disk has it in the journal.  Otherwise a power failure may lose the last runs
+        if they took less than 0.05 s together.
     against
         An archive to race against: a source that :func:`polarbear_plugins.read_trajectories` reads, a list of sources,
         or a list of trajectories.  Its runs cost nothing; only the portfolio runs, on those instances of the archive
@@ -115,6 +115,8 @@ def race(
     >>> race({"faster": walk(3)}, list(range(30, 60)), [5, 10], RaceSettings(seed=1), workers=0, against=stored)
     RaceResult(1 of 2 algorithms in the Pareto set (faster), 1 round, 8 instances, stopped: resolved)
     """
+    if durable and journal is None:
+        raise InvalidInputError("durable=True is for a journal; give one with journal=.")
     settings = settings or RaceSettings()
     seed = secrets.randbits(31) if settings.seed is None else settings.seed
     settings = replace(settings, seed=seed)

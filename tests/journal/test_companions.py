@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 from builders import assert_same_result
+from command_line import Command
 
-from polarbear_plugins import RaceResult, RaceSettings, load_result, race, resume
-from polarbear_plugins.errors import PolarBearWarning, SourceError
+from polarbear_plugins import RaceResult, RaceSettings, hookimpl, load_result, race, read_trajectories, resume
+from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning, SourceError
 from polarbear_plugins.experiments import Progress
 from polarbear_plugins.journal.journal import Journal
 from polarbear_plugins.journal.log import log_of
+from polarbear_plugins.plugins.manager import installed_plugins
 
 SETTINGS = RaceSettings(seed=3, max_rounds=2, draws=100, batch_size=4, batch_min=4)
+POLARBEAR = Command()
 OPTIONS = {"portfolio_options": {"algorithms": 2, "seed": 4}, "workers": 0}
 
 
@@ -142,3 +145,52 @@ def test_a_journal_that_vanishes_during_the_race_is_written_again(
     if vanished == "replaced":
         assert path.read_text() == "mine"
     assert resume(where, workers=0).stopped == in_peace.stopped
+
+
+def test_no_adapter_leaves_files_beside_a_journal(killed_again: Path, whole: Path, tmp_path: Path) -> None:
+    closed = tmp_path / "closed.db"
+    closed.write_bytes(whole.read_bytes())
+    log_of(killed_again).unlink()
+    for path in (closed, killed_again):
+        with pytest.raises(PolarBearError):
+            list(read_trajectories(path))
+        assert not log_of(path).exists()
+    with pytest.raises(SourceError, match="is not beside it"):
+        load_result(killed_again)
+
+
+def test_only_a_journal_can_be_durable() -> None:
+    with pytest.raises(InvalidInputError, match="durable=True is for a journal"):
+        race("synthetic", "synthetic", [1, 2], SETTINGS, durable=True, **OPTIONS)
+
+
+def test_the_command_line_salvages_and_waits_for_the_disk(killed_again: Path, in_peace: RaceResult) -> None:
+    log_of(killed_again).unlink()
+    assert f"polarbear resume {killed_again} --salvage" in POLARBEAR.fail("resume", str(killed_again), "--workers", "0")
+    told = POLARBEAR.succeed("resume", str(killed_again), "--salvage", "--durable", "--workers", "0")
+    assert f"saved {killed_again}" in told
+    assert_same_result(load_result(killed_again), in_peace)
+
+
+def test_the_command_line_names_the_journal_that_was_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "race.db"
+    deleted = []
+
+    class Deletes:
+        @hookimpl
+        def polarbear_round_finished(self, state: object) -> None:  # noqa: ARG002 - the hook's
+            if not deleted:
+                deleted.append(path.unlink())
+                path.write_text("mine")
+
+    plugins = installed_plugins()
+    plugins.manager.register(Deletes(), "deletes")
+    try:
+        done = POLARBEAR.run(
+            *("race", "synthetic", "synthetic", "--budget", "9", "--max-rounds", "2", "--workers", "0"),
+            *("--journal", str(path)),
+        )
+    finally:
+        plugins.manager.unregister(name="deletes")
+    assert f"saved {path.with_name('race-2.db')}" in done.stdout
+    assert path.read_text() == "mine"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +16,7 @@ from polarbear_plugins.execution.interruptions import ignore_sigint
 from polarbear_plugins.execution.requests import PortfolioSource, Request, SuiteSource, check_sendable, make_request
 from polarbear_plugins.experiments.archives import restore_rivals
 from polarbear_plugins.experiments.changes import FINGERPRINTS, fingerprints_of, note_newcomers, warn_of_changes
+from polarbear_plugins.experiments.drawing import DrawnInstances
 from polarbear_plugins.experiments.stored_sources import choose_source, registered_names, restore_portfolio, unit_of
 from polarbear_plugins.experiments.watching import Progress, Watcher, notify_plugins
 from polarbear_plugins.journal.journal import Journal
@@ -59,13 +60,11 @@ class Race:
         self._plugins = plugins
         self._journal: Journal | None = None
         self._posterior: Posterior | None = None
-        self._identities: list[Identity] = []
-        self._names: set[str] = set()  # of the identities
         # Newcomers meet stored rivals on the instances of the archive, and on no others.
-        self._supply: Iterator[Identity] = (
-            suite.suite.identities(derived_seed(self._seed, "instances")) if rivals is None else iter(rivals.instances)
+        self._instances = DrawnInstances(
+            suite.suite.name,
+            suite.suite.identities(derived_seed(self._seed, "instances")) if rivals is None else iter(rivals.instances),
         )
-        self._grouped = True  # unless a journal was begun before the suite had groups
         self._finished: dict[tuple[str, str], Trajectory] = {}  # runs of the current round
         self._failures: list[Failure] = []
         self._warned: set[str] = set()
@@ -208,7 +207,7 @@ class Race:
             _posterior=self._posterior,
             failures=observed_failures(self.state, self._failures),
             about={**self._versions, **self._origin()},
-            identities=tuple(self._identities[: len(self.state.table.instances)]),
+            identities=tuple(self._instances.drawn[: len(self.state.table.instances)]),
             continuation=self._continuation(),
         )
 
@@ -248,7 +247,8 @@ class Race:
                 f"{foreign_text(self._failures[0].reason)}."
             )
         return [
-            self._identities[order.instance].label(self._finished[order.algorithm, name]) for order, _, name in runs
+            self._instances.drawn[order.instance].label(self._finished[order.algorithm, name])
+            for order, _, name in runs
         ]
 
     def _runs(self, planned: Plan) -> list[tuple[Order, int, str]]:
@@ -256,11 +256,13 @@ class Race:
         return [
             (order, replication, name)
             for order in planned.orders
-            for replication, name in enumerate(self.state.settings.run_names(self._identities[order.instance].name))
+            for replication, name in enumerate(
+                self.state.settings.run_names(self._instances.drawn[order.instance].name)
+            )
         ]
 
     def _request(self, order: Order, replication: int) -> Request:
-        identity = self._identities[order.instance]
+        identity = self._instances.drawn[order.instance]
         path = (replication,) if replication else ()  # the first one has the seed that it has alone
         seed = derived_seed(self._seed, "run", order.algorithm, identity.name, *path)
         unit = unit_of(identity, self.state.settings)
@@ -295,22 +297,11 @@ class Race:
 
     def _draw(self, count: int) -> int | None:
         """Draw instances until there are ``count``; returns how many there are if the suite has fewer, else None."""
-        drawn: list[Identity] = []
-        while len(self._identities) + len(drawn) < count:
-            identity = self._next_identity()
-            if identity is None:
-                break
-            if identity.name in self._names:
-                raise InvalidInputError(
-                    f"The suite {self._suite.suite.name!r} has two instances named {identity.name!r}; their names must "
-                    "differ."
-                )
-            self._names.add(identity.name)
-            drawn.append(identity)
-        if self._journal is not None and drawn:
-            self._journal.add_instances(len(self._identities), drawn)
-        self._identities += drawn
-        return None if len(self._identities) >= count else len(self._identities)
+        new = self._instances.draw(count)
+        there = len(self._instances.drawn)
+        if self._journal is not None and new:
+            self._journal.add_instances(there - len(new), new)
+        return None if there >= count else there
 
     def _attach_journal(self, journal: Journal, unused: Iterable[Trajectory]) -> None:
         """Continue in the journal of this race; ``unused`` are its finished runs that belong to no finished round."""
@@ -319,7 +310,7 @@ class Race:
         if about.get("versions") != now:
             journal.write_about(resumed_with=now)
         self._versions = recorded_versions(journal.about)
-        self._redraw(journal.instances)
+        self._instances.redraw(journal.instances)
         self._finished = {(run.algorithm, run.instance): run for run in unused}
         names = self.state.settings.run_names
         observed = {run for instance in self.state.table.instances for run in names(instance)}
@@ -329,29 +320,13 @@ class Race:
             if failure.instance in observed or (failure.algorithm, failure.instance) in self._finished
         ]
 
-    def _redraw(self, identities: Sequence[Identity]) -> None:
-        """Draw the same instances again, so that the next ones follow them."""
-        self._grouped = not identities or any(identity.group is not None for identity in identities)
-        for place, identity in enumerate(identities):
-            if self._next_identity() != identity:
-                raise InvalidInputError(
-                    f"The suite {self._suite.suite.name!r} no longer gives the instance {identity.name!r} at place "
-                    f"{place} as it did for the journal: it is another suite, or another version of it."
-                )
-        self._identities = list(identities)
-        self._names = {identity.name for identity in identities}
-
-    def _next_identity(self) -> Identity | None:
-        identity = next(self._supply, None)
-        return identity if identity is None or self._grouped else replace(identity, group=None, fixed_group=False)
-
     def _continuation(self) -> Continuation:
         return Continuation(
             state=self.state,
             portfolio=self._portfolio,
             suite=self._suite,
             plugins=self._plugins,
-            identities=tuple(self._identities),
+            identities=tuple(self._instances.drawn),
             failures=tuple(self._failures),
             unused=dict(self._finished),
             journal=None if self._journal is None else self._journal.path,
@@ -363,7 +338,7 @@ class Race:
         if stopped.journal is not None:
             self._attach_journal(*reopen_journal(stopped.journal, stopped.state))
         else:
-            self._redraw(stopped.identities)
+            self._instances.redraw(stopped.identities)
             self._failures, self._finished = list(stopped.failures), dict(stopped.unused)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from polarbear_plugins import read_trajectories
 from polarbear_plugins.errors import SourceError
+from polarbear_plugins.integrations.ma_bbob import read_csv_folder
 from polarbear_plugins.measures.results_table import read_results
 from polarbear_plugins.partial_orders.criteria import read_criteria
 
@@ -81,3 +82,15 @@ def test_long_names_of_columns_of_results_are_not_repeated_in_full(tmp_path: Pat
     with pytest.raises(SourceError, match=r"results\.csv has no column 'instance'") as caught:
         read_results(path)
     assert len(str(caught.value)) < 700
+
+
+def test_a_decimal_comma_in_an_optimum_is_not_two_coordinates(tmp_path: Path) -> None:
+    """The row had a number more than its header, and the coordinates after it were those of their neighbours."""
+    header = ",".join(["", *map(str, range(24))])
+    (tmp_path / "weights.csv").write_text(f"{header}\n0,{','.join(['1'] * 24)}\n")
+    (tmp_path / "iids.csv").write_text(f"{header}\n0,{','.join(['1'] * 24)}\n")
+    (tmp_path / "opt_locs.csv").write_text(",0,1\n0,1.5,2.5\n")
+    assert read_csv_folder(tmp_path, 2)["0"]["xopt"] == [1.5, 2.5]
+    (tmp_path / "opt_locs.csv").write_text(",0,1\n0,1,5,2.5\n")
+    with pytest.raises(SourceError, match=r"opt_locs\.csv, line 2: expected 3 columns as in the header, got 4"):
+        read_csv_folder(tmp_path, 2)

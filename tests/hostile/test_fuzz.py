@@ -18,23 +18,23 @@ import pytest
 INPUTS = {
     "csv": 24,
     "parquet": 24,
-    "ioh": 60,
-    "ioh-zip": 60,
-    "coco": 40,
-    "coco-tar": 40,
-    "bayesmark": 40,
+    "ioh": 50,
+    "ioh-zip": 50,
+    "coco": 30,
+    "coco-tar": 30,
+    "bayesmark": 30,
     "yahpo": 80,
     "onnx": 50,
     "journal": 20,
-    "posterior": 60,
+    "posterior": 50,
     "result": 20,
     "dask": 150,
     "optuna-sqlite": 8,
-    "optuna-journal": 40,
+    "optuna-journal": 30,
     "criteria": 12,
     "results": 10,
     "ma-bbob": 80,
-    "options": 50,
+    "options": 40,
 }
 
 
@@ -140,9 +140,9 @@ def test_a_wrong_answer_is_found(working: ModuleType, tmp_path: Path, monkeypatc
         return "it is negative" if answer["total",] < 0 else ""
 
     reader = _reader(working, read, changes=(same, another, refusable), flaw=flaw)
-    counts = _counts(working, reader, tmp_path, monkeypatch, inputs=120)
+    counts = _counts(working, reader, tmp_path, monkeypatch, inputs=90)
     assert {"wrong answer", "not valid", "read what must be refused", "not repeatable", "equal", "other"} <= set(counts)
-    strict = _counts(working, reader, tmp_path / "strict", monkeypatch, inputs=120, checksummed=frozenset({"wrong"}))
+    strict = _counts(working, reader, tmp_path / "strict", monkeypatch, inputs=90, checksummed=frozenset({"wrong"}))
     assert strict["believed"] == counts["other"] + counts["not repeatable"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -236,7 +237,8 @@ def _is_number(cell: object) -> bool:
 
     try:
         if isinstance(cell, str):  # as pandas reads it: Python also reads 1_000, -nan and digits of other scripts
-            return not pd.isna(pd.to_numeric(cell, errors="coerce"))
+            number = float(pd.to_numeric(cell, errors="coerce"))
+            return math.isfinite(number) or (not math.isnan(number) and "inf" in cell.lower())  # not by its many digits
         return isinstance(cell, int | float) and isinstance(float(cell), float)
     except OverflowError:  # an integer too large for a float
         return False

@@ -453,6 +453,24 @@ def test_a_file_of_a_surrogate_that_is_damaged_is_named(
         _read_all(files, tmp_path / "data")
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new", "says"),
+    [
+        ("config_space.json", r'"upper": \d+\.[\d.e+-]+', '"upper": 1e300', "too large for the surrogate's single"),
+        ("config_space.json", '"linear"', f'"{"9" * 5000}"', "there is no code for 'kernel' = '999"),
+    ],
+)
+def test_a_space_that_its_surrogate_cannot_take_is_refused_in_a_line(
+    tiny_yahpo: Path, tmp_path: Path, file: str, old: str, new: str, says: str
+) -> None:
+    surrogates = pytest.importorskip("polarbear_plugins.adapters.yahpo.surrogates")
+    path = Path(shutil.copytree(tiny_yahpo, tmp_path / "data")) / "rbv2_svm" / file
+    path.write_text(re.sub(old, new, path.read_text()))
+    with pytest.raises(SourceError, match=rf"{path.name}.*{says}") as caught:
+        surrogates.Surrogate(tmp_path / "data", "rbv2_svm")
+    assert len(str(caught.value)) < 500
+
+
 def _read_all(files: Any, folder: Path) -> None:
     files.read_space(folder, "rbv2_svm")
     files.read_encoding(folder, "rbv2_svm")

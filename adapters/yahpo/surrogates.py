@@ -254,7 +254,7 @@ class Surrogate:
                 wanted = [NOT_ACTIVE, *map(str, parameter.choices)]
                 lost = [choice for choice in wanted if choice not in encoding.get(name, {})]
                 if name not in description.categories or lost:
-                    raise SourceError(f"{where}: there is no code for {short(name)} = {short((lost or wanted)[0])}.")
+                    raise SourceError(f"{where}: there is no code for {name[:60]} = {short((lost or wanted)[0])}.")
             elif name not in description.numbers:
                 raise SourceError(f"{where}: the surrogate has no column {short(name)}.")
             elif max(abs(parameter.lower), abs(parameter.upper)) > _LARGEST:

@@ -457,7 +457,7 @@ def test_a_file_of_a_surrogate_that_is_damaged_is_named(
     ("file", "old", "new", "says"),
     [
         ("config_space.json", r'"upper": \d+\.[\d.e+-]+', '"upper": 1e300', "too large for the surrogate's single"),
-        ("config_space.json", '"linear"', f'"{"9" * 5000}"', "there is no code for 'kernel' = '999"),
+        ("config_space.json", '"linear"', f'"{"9" * 5000}"', "there is no code for kernel = '999"),
     ],
 )
 def test_a_space_that_its_surrogate_cannot_take_is_refused_in_a_line(

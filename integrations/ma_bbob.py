@@ -175,7 +175,7 @@ def _read_rows(path: Path, exactly: int | None) -> dict[str, tuple[int, list[flo
     try:
         with open_regular_text(path, newline="") as file:
             lines = csv.reader(file)
-            next(lines, None)
+            width = len(next(lines, []))
             for fields in lines:
                 if not fields:
                     continue
@@ -186,6 +186,8 @@ def _read_rows(path: Path, exactly: int | None) -> dict[str, tuple[int, list[flo
                     raise SourceError(f"{where}: expected numbers ({reason(problem)}).") from None
                 if not numbers or (exactly is not None and len(numbers) != exactly):
                     raise SourceError(f"{where}: expected a label and {exactly or 'some'} numbers, got {len(numbers)}.")
+                if len(fields) != width:  # as a comma for the decimal point makes it
+                    raise SourceError(f"{where}: expected {width} columns as in the header, got {len(fields)}.")
                 if fields[0] in rows:
                     raise SourceError(f"{where}: there are two rows {short(fields[0])}.")
                 rows[fields[0]] = lines.line_num, numbers

@@ -232,6 +232,9 @@ def _signature(value: object) -> tuple[float, ...]:
 
 def _read_array(data: Any, place: str, name: str, dimensions: int) -> FloatArray:
     values = _look_up(data, place, "data", "data_vars", name, "data")
+    rows = values if isinstance(values, list) else []
+    if any(isinstance(cell, bool) for row in rows for cell in (row if isinstance(row, list) else [row])):
+        raise SourceError(f"{place}: {name}: expected numbers, got true or false.")  # which numpy takes for 1 and 0
     try:
         array = as_array(values, f"{place}: {name}")
     except InvalidInputError as problem:

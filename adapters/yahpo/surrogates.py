@@ -26,6 +26,7 @@ from polarbear_plugins.extras import require
 from polarbear_plugins.problems.spaces import Categorical, Configuration, ConfigurationSpace, Float, Integer, Value
 from polarbear_plugins.regular_files import check_regular
 
+_LARGEST = float(np.finfo(np.float32).max)
 _MOST_FILLED = 4096  # rows of instances and fidelities that are kept
 
 
@@ -255,9 +256,11 @@ class Surrogate:
                 wanted = [NOT_ACTIVE, *map(str, parameter.choices)]
                 lost = [choice for choice in wanted if choice not in encoding.get(name, {})]
                 if name not in description.categories or lost:
-                    raise SourceError(f"{where}: there is no code for {name} = {(lost or wanted)[0]!r}.")
+                    raise SourceError(f"{where}: there is no code for {name[:60]} = {short((lost or wanted)[0])}.")
             elif name not in description.numbers:
-                raise SourceError(f"{where}: the surrogate has no column {name!r}.")
+                raise SourceError(f"{where}: the surrogate has no column {short(name)}.")
+            elif max(abs(parameter.lower), abs(parameter.upper)) > _LARGEST:
+                raise SourceError(f"{where}: the range of {name!r} is too large for the surrogate's single precision.")
             if name in description.fidelities and isinstance(parameter, Categorical):
                 raise SourceError(f"{where}: expected a range of the fidelity {name!r}.")
             if name == description.instance_column and not isinstance(parameter, Categorical):

@@ -20,7 +20,7 @@ from polarbear_plugins.errors import InvalidInputError, PolarBearError, describe
 from polarbear_plugins.execution.requests import Request, RunExecutor, UnfitWorkerError
 from polarbear_plugins.execution.worker_process import ProcessDiedError
 from polarbear_plugins.extras import require
-from polarbear_plugins.integrations.dask_executor.messages import python_parts, read_answer, write_request
+from polarbear_plugins.integrations.dask_executor.messages import python_parts, read_answer, read_refusal, write_request
 from polarbear_plugins.integrations.dask_executor.versions import (
     describe_difference,
     describe_misfit,
@@ -213,10 +213,10 @@ class DaskExecutor(RunExecutor):
                 continue
             if result is None and fit:  # all of these workers are gone
                 continue
-            if job.request is None or (refusal := json.loads(result)).get("refused") is None:
+            if job.request is None or (refusal := read_refusal(result)) is None:
                 self._had_fit_worker = True
                 return result
-            self._refuse(refusal["refused"], refusal["reason"])
+            self._refuse(*refusal)
 
     def _send(self, job: _Job, fit: Sequence[str] | None) -> Any:
         if job.request is None:

@@ -11,13 +11,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import (
     STORED,
+    InvalidInputError,
     MissingExtraError,
     PolarBearError,
     UnknownNameError,
     describe_exception,
     foreign_text,
+    reason,
+    short,
 )
 from polarbear_plugins.execution.requests import Registered, Request, UnfitWorkerError, perform_single_threaded
 from polarbear_plugins.execution.worker import RemoteError, UnloadableError, unpickle
@@ -90,20 +94,36 @@ def write_problem(problem: PolarBearError) -> str:
 def read_answer(text: str, request: Request) -> tuple[Trajectory, float]:
     """Trajectory and seconds of a run from the answer to its request.
 
-    :raises PolarBearError: the problem in the answer.
+    :raises PolarBearError: the problem in the answer, or it is no answer.
     """
-    data = json.loads(text)
-    if "problem" in data:
-        raise _PROBLEMS.get(data["problem"], PolarBearError)(data["reason"])
-    trajectory = Trajectory(
-        algorithm=request.algorithm_name,
-        instance=request.identity.name,
-        seed=request.seed,
-        times=data["times"],
-        best=data["best"],
-        horizon=request.horizon,
-    )
-    return trajectory, data["seconds"]
+    try:
+        data = json.loads(text)
+        if "problem" in data:
+            raise _PROBLEMS.get(data["problem"], PolarBearError)(data["reason"])
+        trajectory = Trajectory(
+            algorithm=request.algorithm_name,
+            instance=request.identity.name,
+            seed=request.seed,
+            times=data["times"],
+            best=data["best"],
+            horizon=request.horizon,
+        )
+        return trajectory, as_number(data["seconds"], "seconds", at_least=0)
+    except InvalidInputError as problem:
+        raise RemoteError(f"its worker answered with something that is no run: {problem}") from None
+    except (KeyError, TypeError, ValueError, RecursionError) as problem:
+        raise RemoteError(
+            f"its worker answered with something that is no run: {short(text)} ({reason(problem)})"
+        ) from None
+
+
+def read_refusal(text: str) -> tuple[str, str] | None:
+    """The address of a worker that cannot perform the run, and why; ``None`` if the answer is another one."""
+    try:
+        data = json.loads(text)
+        return data["refused"], data["reason"]
+    except (KeyError, TypeError, ValueError, RecursionError):  # what it is instead, read_answer finds out
+        return None
 
 
 def _read_request(data: dict[str, Any], given: Given) -> Request:

@@ -84,15 +84,16 @@ def _find_columns(who: str, header: Sequence[str], given: Mapping[str, str]) -> 
         names = [given[role]] if role in given else [name for name in header if name.strip().lower() in usual]
         if len(names) > 1:
             raise SourceError(
-                f"{who}: {' and '.join(map(repr, names))} may both be the column of the {role}. Say which with "
+                f"{who}: {' and '.join(map(short, names[:2]))} may both be the column of the {role}. Say which with "
                 f"--column {role}=NAME."
             )
         if names and names[0] in header:
             found[role] = names[0]
         elif names or role != "group":
             raise SourceError(
-                f"{who} has no column {names[0] if names else role!r}. It has {', '.join(header[:20])}. Name the "
-                f"columns with --column, such as --column {role}=NAME."
+                f"{who} has no column {names[0] if names else role!r}. It has "
+                f"{', '.join(name[:60] for name in header[:20])}. Name the columns with --column, such as --column "
+                f"{role}=NAME."
             )
     if len(set(found.values())) < len(found):
         raise InvalidInputError(f"{who}: expected a different column for each of {', '.join(found)}.")
@@ -152,7 +153,8 @@ def _refuse_gaps(who: str, table: pd.DataFrame, complete: int, common: bool) -> 
     if common and complete:
         return
     gaps = np.argwhere(table.isna().to_numpy())
-    some = ", ".join(f"{table.columns[j]} on {table.index[i]}" for i, j in gaps[:3]) + ", ..." * (len(gaps) > 3)
+    names = [f"{str(table.columns[j])[:60]} on {str(table.index[i])[:60]}" for i, j in gaps[:3]]
+    some = ", ".join(names) + ", ..." * (len(gaps) > 3)
     advice = (
         f"Add them, or compare on the {complete} of {len(table)} instances that all have with --common (in Python, "
         "common=True)."
@@ -169,6 +171,6 @@ def _groups(who: str, frame: pd.DataFrame, instances: pd.Index[Any]) -> tuple[st
     twice = pairs[pairs["instance"].duplicated()]
     if len(twice):
         name = twice["instance"].iloc[0]
-        both = ", ".join(map(repr, pairs.loc[pairs["instance"] == name, "group"]))
-        raise SourceError(f"{who}: instance {name!r} is in more than one group ({both}). Expected one.")
+        both = ", ".join(map(short, pairs.loc[pairs["instance"] == name, "group"].iloc[:2]))
+        raise SourceError(f"{who}: instance {short(name)} is in more than one group ({both}). Expected one.")
     return tuple(map(str, pairs.set_index("instance")["group"].reindex(instances)))

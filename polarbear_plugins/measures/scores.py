@@ -250,6 +250,8 @@ def score_studies(studies: Studies) -> Scores:
     mean = by_instance.mean(axis=-1)
     error = _half_interval(by_instance)
     random = normalise(baseline.mean, baseline.best, baseline.clip).mean(axis=1)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # random search that is next to the best
+        normed = mean / random[:, None]
     return Scores(
         algorithms=studies.algorithms,
         instances=studies.instances,
@@ -260,7 +262,7 @@ def score_studies(studies: Studies) -> Scores:
         by_instance=by_instance,
         mean=mean,
         error=error,
-        normed_mean=mean / random[:, None],
+        normed_mean=normed,
         median=_lower_median(np.moveaxis(medians, -1, 0)),
     )
 

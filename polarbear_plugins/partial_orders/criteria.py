@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from polarbear_plugins.partial_orders.order import (
     IndifferenceError,
     Missing,
     PartialOrder,
+    as_optimizers,
     from_criteria,
 )
 from polarbear_plugins.trajectories.runs import check_values_known
@@ -187,6 +189,10 @@ def read_criteria(
                         f"{path.name}, row {int(row) + 1} below the header: expected a number in {short(name)}, "
                         f"got {short(cell)}."
                     )
+    try:  # here, where the file has a name
+        as_optimizers(map(str, next(iter(frames.values())).index))
+    except InvalidInputError as problem:
+        raise SourceError(f"{path.name}: {problem}") from None
     return frames
 
 
@@ -227,9 +233,14 @@ def orders_of_functions(
 
 def _is_number(cell: object) -> bool:
     """Whether a cell is a number, also as text: a word in the same column keeps numbers as text."""
+    import pandas as pd
+
     try:
-        return isinstance(cell, int | float | str) and isinstance(float(cell), float)
-    except (OverflowError, ValueError):  # an integer too large for a float, or a word
+        if isinstance(cell, str):  # as pandas reads it: Python also reads 1_000, -nan and digits of other scripts
+            number = float(pd.to_numeric(cell, errors="coerce"))
+            return math.isfinite(number) or (not math.isnan(number) and "inf" in cell.lower())  # not by its many digits
+        return isinstance(cell, int | float) and isinstance(float(cell), float)
+    except OverflowError:  # an integer too large for a float
         return False
 
 

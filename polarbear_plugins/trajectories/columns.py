@@ -158,6 +158,7 @@ class Table:
             return np.zeros(len(self.frame), dtype=np.int64)
         numbers = self._numeric("seed")
         if numbers.dtype.kind not in "iu":
+            numbers = numbers.astype(np.float64)  # half precision cannot even hold the bound
             # Floats beyond this are not exact, and two seeds must not become one.
             whole = np.abs(numbers) < 2.0**53
             whole &= numbers == np.rint(np.where(whole, numbers, 0.5))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.errors import InvalidInputError, SourceError
+from polarbear_plugins.errors import InvalidInputError, SourceError, short
 from polarbear_plugins.trajectories.columns import LongFormOptions, Names, Table
 from polarbear_plugins.trajectories.given import End
 from polarbear_plugins.trajectories.hypervolume import hypervolume_losses
@@ -118,7 +118,9 @@ def _dimensions(table: Table, instance: Names) -> NDArray[np.int64] | None:
     if not table.has("dimension"):
         return None
     numbers = table.numbers("dimension")
-    table.refuse("dimension", ~((numbers >= 1) & (numbers == np.rint(numbers))), "a whole number from 1 on")
+    # Beyond this, floats are whole without being exact, and so is infinity.
+    whole = (numbers >= 1) & (numbers < 2.0**53) & (numbers == np.rint(numbers))
+    table.refuse("dimension", ~whole, "a whole number from 1 on")
     dimensions = numbers.astype(np.int64)
     distinct, codes = np.unique(dimensions, return_inverse=True)
     _check_same_in_instance(table, instance, "dimension", codes.reshape(-1), [str(each) for each in distinct])
@@ -135,9 +137,9 @@ def _check_same_in_instance(
     if differs.any():
         row = int(np.argmax(differs))
         raise SourceError(
-            f"{table.place(row)}: expected the {role} {names[codes[before[row]]]!r}, which the instance "
-            f"{instance.of(row)!r} has at {table.place(int(before[row]))}, got {names[codes[row]]!r}. An instance has "
-            f"one {role}; rename the column if it means something else."
+            f"{table.place(row)}: expected the {role} {short(names[codes[before[row]]])}, which the instance "
+            f"{short(instance.of(row))} has at {table.place(int(before[row]))}, got {short(names[codes[row]])}. An "
+            f"instance has one {role}; rename the column if it means something else."
         )
 
 
@@ -150,7 +152,7 @@ def _ends(table: Table, runs: Sequence[NDArray[np.intp]]) -> list[End]:
     for rows in runs:
         first[rows] = said[rows[0]]
     table.refuse("end", said != first, "the same word in all rows of a run")
-    return [cast("End", said[rows[0]]) for rows in runs]
+    return [cast("End", str(said[rows[0]])) for rows in runs]
 
 
 def _check_order(table: Table, runs: Sequence[NDArray[np.intp]], times: FloatArray) -> None:

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import sqlite3
+import warnings
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,6 +39,7 @@ from polarbear_plugins.integrations.ioh_writer import IOHWriter, Scenario
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.measures.bootstrap import bootstrap_scores
 from polarbear_plugins.measures.random_baseline import normalise
+from polarbear_plugins.measures.scores import Studies, score_studies
 from polarbear_plugins.partial_orders.criteria import read_criteria
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.trajectories.trajectory import Trajectory
@@ -441,6 +443,24 @@ def test_a_file_of_a_surrogate_that_is_damaged_is_named(
         _read_all(files, tmp_path / "data")
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new", "says"),
+    [
+        ("config_space.json", r'"upper": \d+\.[\d.e+-]+', '"upper": 1e300', "too large for the surrogate's single"),
+        ("config_space.json", '"linear"', f'"{"9" * 5000}"', "there is no code for kernel = '999"),
+    ],
+)
+def test_a_space_that_its_surrogate_cannot_take_is_refused_in_a_line(
+    tiny_yahpo: Path, tmp_path: Path, file: str, old: str, new: str, says: str
+) -> None:
+    surrogates = pytest.importorskip("polarbear_plugins.adapters.yahpo.surrogates")
+    path = Path(shutil.copytree(tiny_yahpo, tmp_path / "data")) / "rbv2_svm" / file
+    path.write_text(re.sub(old, new, path.read_text()))
+    with pytest.raises(SourceError, match=rf"{path.name}.*{says}") as caught:
+        surrogates.Surrogate(tmp_path / "data", "rbv2_svm")
+    assert len(str(caught.value)) < 500
+
+
 def _read_all(files: Any, folder: Path) -> None:
     files.read_space(folder, "rbv2_svm")
     files.read_encoding(folder, "rbv2_svm")
@@ -514,6 +534,26 @@ def test_strange_words_about_a_study_of_bayesmark(
     else:
         with pytest.raises(SourceError, match=message):
             list(read_trajectories(path.parent.parent))
+
+
+def test_true_is_no_loss_of_bayesmark(write_study: Callable[..., Path]) -> None:
+    path = write_study("TPE", "kNN_wine_nll", [[2.0, 0.5], [1.0, 0.5]])
+    data = json.loads(path.read_text())
+    data["data"]["data_vars"]["_visible_to_opt"]["data"][1][0] = True
+    path.write_text(json.dumps(data))
+    with pytest.raises(SourceError, match=rf"{path.name}.*_visible_to_opt: expected numbers, got true or false"):
+        list(read_trajectories(path.parent.parent))
+
+
+def test_random_search_that_is_next_to_the_best_gives_no_warning() -> None:
+    """Its best value came first, by chance, so that what is left to be better at is rounding."""
+    drawn = np.array([[[0.26, 0.0], [0.81, 0.09], [0.6, 0.73], [0.19, 0.06], [0.27, 0.66]]])
+    other = np.array([[[0.92, 0.47], [0.69, 0.11], [0.1, 0.2], [0.88, 0.68], [0.85, 0.64]]])
+    values = {("random", "f"): drawn, ("tpe", "f"): other}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scores = score_studies(Studies(visible=values, scored=values, random=["random"]))
+    assert not np.isnan(scores.mean).any()
 
 
 def test_a_scale_of_next_to_nothing_gives_no_warning() -> None:

@@ -26,6 +26,7 @@ from polarbear_plugins.integrations.dask_executor.messages import (
     perform_written,
     python_parts,
     read_answer,
+    read_refusal,
     write_problem,
     write_request,
 )
@@ -154,3 +155,21 @@ def test_what_cannot_be_loaded_is_no_failure_of_the_algorithm() -> None:
 def test_a_problem_comes_back_as_what_it_was(kind: type[Exception]) -> None:
     with pytest.raises(kind, match=r"^why$"):
         read_answer(write_problem(kind("why")), named())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *("", "[", "[" * 100_000, "null", "3", "[1]", '"problem"', "9" * 5000, "\ud800", '{"problem": []}'),
+        *('{"times": [1], "best": [2]}', '{"best": [2], "seconds": 1}', '{"times": [1], "seconds": 1}'),
+        *('{"times": [2, 1], "best": [2, 1], "seconds": 1}', '{"times": [1, 2], "best": [1, 2], "seconds": 1}'),
+        *('{"times": [NaN], "best": [2], "seconds": 1}', '{"times": [5], "best": [2], "seconds": 1}'),
+        *(f'{{"times": [1], "best": [2], "seconds": {seconds}}}' for seconds in ("NaN", "-1", '"x"', "null", "true")),
+    ],
+)
+def test_an_answer_that_is_none_is_a_failure_of_the_run(answer: str) -> None:
+    """It was a KeyError or the like, which is none of the errors that an executor may raise for a run."""
+    assert read_refusal(answer) is None
+    with pytest.raises(RemoteError, match="its worker answered with something that is no run") as caught:
+        read_answer(answer, named())
+    assert len(str(caught.value)) < 500

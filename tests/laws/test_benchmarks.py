@@ -162,7 +162,7 @@ def test_every_script_answers_help(script: Path, tmp_path: Path, monkeypatch: py
 
 def test_every_path_that_a_script_names_exists() -> None:
     """Every path of this repository that a script or its docstring names exists; outputs go to folders that do."""
-    files = [*SCRIPTS, *BENCHMARKS.glob("*.py"), *(ROOT / "tests" / "hostile").glob("fuzz*.py")]
+    files = [*SCRIPTS, *BENCHMARKS.glob("*.py"), *(ROOT / "tests" / "hostile").rglob("fuzz*.py")]
     named = {
         (path.name, word.strip("`\"'(),;:."))
         for path in files

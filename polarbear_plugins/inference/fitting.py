@@ -30,7 +30,7 @@ from polarbear_plugins.seeds import derived_seed
 # By the place of their function: they import scipy or PyMC, which must not happen before one is used.
 BUILT_IN_ENGINES = {
     "native": "polarbear_plugins.inference.native.engine:native",
-    "nuts": "polarbear_plugins.inference.pymc.engines:nuts",
+    "nuts": "polarbear_plugins.inference.pymc.chains:nuts",
     "pathfinder": "polarbear_plugins.inference.pymc.engines:pathfinder",
     "laplace": "polarbear_plugins.inference.pymc.engines:laplace",
     "advi": "polarbear_plugins.inference.pymc.engines:advi",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -180,7 +181,7 @@ class Posterior:
             "coords": {"timepoint": self.timepoints, "algorithm": list(self.algorithms)},
             "dims": {"rating": ["timepoint", "algorithm"]},
         }
-        if hasattr(arviz, "InferenceData"):  # ArviZ before 1
+        if "posterior" in signature(arviz.from_dict).parameters:  # ArviZ before 1
             return arviz.from_dict(posterior=data, **about)
         return arviz.from_dict({"posterior": data}, **about)
 

@@ -2,14 +2,19 @@ from __future__ import annotations
 
 import configparser
 import importlib.util
+import itertools
 import re
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
 
@@ -119,7 +124,64 @@ def test_the_page_names_the_environments_that_tox_has(root: Path) -> None:
     named = set(re.findall(r"tox -e ([\w-]+)", page))
     own = {section.partition(":")[2] for section in _tox(root).sections() if ":" in section}
     assert {"minimum", "minimum-core", "optuna-lowest", "newest", "audit"} <= named
-    assert {name for name in named if not re.fullmatch(r"py3\d+", name)} <= own
+    assert {name for name in named if not re.fullmatch(r"py3\d+(-core|-full)?", name)} <= own
+
+
+def test_another_python_gets_every_extra_but_the_one_without_wheels(root: Path) -> None:
+    [everything] = re.findall(r"\[(.*)\]", _written(root)["all"][0])
+    own = _tox(root)["testenv:py{312,313}-full"]["extras"]
+    assert set(re.findall(r"py313: (\S+)", own)) == set(everything.split(",")) - {"ioh"}
+    assert re.findall(r"py312: (\S+)", own) == ["all"]
+
+
+# The lock file
+
+
+def _locked(root: Path) -> list[tuple[Requirement, list[str]]]:
+    """Pinned versions, each with its hashes."""
+    lines = (root / "requirements" / "dev.txt").read_text().replace("\\\n", " ").splitlines()
+    entries = [line.split("--hash=") for line in lines if not line.startswith("#")]
+    return [(Requirement(pin), [file_hash.strip() for file_hash in hashes]) for pin, *hashes in entries]
+
+
+def _pythons(root: Path) -> list[str]:
+    classifiers = tomllib.loads((root / "pyproject.toml").read_text())["project"]["classifiers"]
+    return [found[1] for name in classifiers if (found := re.fullmatch(r"Programming .* :: (3\.\d+)", name))]
+
+
+def _needed(root: Path) -> Iterator[Requirement]:
+    """What the package, its extras and those who work on it need."""
+    groups = tomllib.loads((root / "pyproject.toml").read_text())["dependency-groups"]
+    for line in itertools.chain.from_iterable([*_written(root).values(), *groups.values()]):
+        if isinstance(line, str) and not line.startswith("polarbear-plugins["):
+            yield Requirement(line)
+
+
+def test_the_lock_file_has_one_version_of_everything_that_is_needed_and_it_fits(root: Path) -> None:
+    locked = _locked(root)
+    assert _pythons(root) == ["3.11", "3.12", "3.13"]
+    for python, needed in itertools.product(_pythons(root), _needed(root)):
+        here = {"python_version": python, "python_full_version": f"{python}.9"}
+        [pin] = [
+            entry
+            for entry, _ in locked
+            if canonicalize_name(entry.name) == canonicalize_name(needed.name)
+            and (entry.marker is None or entry.marker.evaluate(here))
+        ]
+        [version] = [one.version for one in pin.specifier]
+        assert needed.specifier.contains(version), f"{needed} on Python {python}, and the lock file has {version}"
+
+
+def test_the_lock_file_names_public_releases_by_their_hashes_and_no_place_to_get_them_from(root: Path) -> None:
+    for pin, hashes in _locked(root):
+        [specifier] = pin.specifier
+        assert specifier.operator == "=="
+        assert Version(specifier.version).local is None, f"{pin} is not a public release"
+        assert pin.url is None
+        assert hashes
+        assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", file_hash) for file_hash in hashes), pin.name
+    text = (root / "requirements" / "dev.txt").read_text()
+    assert not re.search(r"://|^--?\w", text, flags=re.MULTILINE)
 
 
 # Known vulnerabilities

@@ -1,128 +1,41 @@
 """Engines that run in PyMC: the reference for the native engine, and for users' own priors.
 
-All of them use the same model as the native engine.  NUTS draws from its posterior; the others draw from an
+All of them use the same model as the native engine.  NUTS draws from its posterior; those below draw from an
 approximation, and estimate how far it is from the posterior.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.checks import as_number, as_whole_number
-from polarbear_plugins.errors import InvalidInputError, PolarBearError, reason
+from polarbear_plugins.checks import as_whole_number
+from polarbear_plugins.errors import PolarBearError, reason
 from polarbear_plugins.inference.native.importance import resample, smooth_weights
-from polarbear_plugins.inference.pymc.model import build_model, convert, load, silence_pymc, unpack, variable_shapes
+from polarbear_plugins.inference.pymc.chains import nuts
+from polarbear_plugins.inference.pymc.model import (
+    build_model,
+    convert,
+    load,
+    seeds,
+    silence_pymc,
+    unpack,
+    variable_shapes,
+)
 from polarbear_plugins.inference.task import Draws, Engine, Task
 from polarbear_plugins.posterior.posterior import Diagnostics
-from polarbear_plugins.priors import Dirichlet, TemporalPrior
+from polarbear_plugins.priors import Dirichlet
 from polarbear_plugins.priors.base import check_positive
-
-Sampler: TypeAlias = Literal["auto", "nutpie", "pymc"]
 
 # Importance weights with a heavier tail than this are useless, even to estimate the error of an approximation.
 _LARGEST_K = 0.7
 # Largest error of the probability of any event in draws that count as good.
 _LARGEST_ERROR = 0.05
-# Effective draws that bulk estimates need; fewer for small samples.
-_ENOUGH_DRAWS = 400.0
-# One divergence in this many draws can be chance.
-_DRAWS_PER_DIVERGENCE = 1000
-
-
-def nuts(
-    task: Task,
-    *,
-    chains: int = 4,
-    tune: int = 1000,
-    target_accept: float | None = None,
-    sampler: Sampler = "auto",
-    cores: int | None = None,
-    progress: bool = False,
-) -> Draws:
-    """Draws by the No-U-Turn sampler.
-
-    Parameters
-    ----------
-    chains, tune
-        Number of chains, and of tuning steps of each, which are discarded.
-    target_accept
-        Acceptance rate to tune for; 0.8 by default, and 0.9 for temporal priors.
-    sampler
-        ``"nutpie"``, which compiles longer and samples faster, or ``"pymc"``; ``"auto"`` takes nutpie if installed.
-    cores
-        Number of chains to run at a time; by default the number of cores.
-    progress
-        Whether to show progress bars and messages.
-    """
-    who = 'engine="nuts"'
-    chains = as_whole_number(chains, "nuts: chains", at_least=1)
-    tune = as_whole_number(tune, "nuts: tune", at_least=0)
-    cores = None if cores is None else as_whole_number(cores, "nuts: cores", at_least=1)
-    if target_accept is None:
-        target_accept = 0.9 if isinstance(task.prior, TemporalPrior) else 0.8
-    target_accept = as_number(target_accept, "nuts: target_accept")
-    if not 0 < target_accept < 1:
-        raise InvalidInputError(f"nuts: target_accept must lie between 0 and 1, got {target_accept:g}.")
-    if sampler not in get_args(Sampler):
-        raise InvalidInputError(f"nuts: sampler: expected {', '.join(get_args(Sampler))}, got {sampler!r}.")
-    if sampler == "auto":
-        sampler = "nutpie" if importlib.util.find_spec("nutpie") else "pymc"
-    how = {"draws": -(-task.draws // chains), "tune": tune, "chains": chains, "target_accept": target_accept}
-    with silence_pymc(who, progress):
-        model = build_model(task, who=who)
-        if sampler == "nutpie":
-            nutpie = load("nutpie", who)
-            compiled = nutpie.compile_pymc_model(model, backend="numba")
-            trace = nutpie.sample(
-                compiled, **how, cores=cores, seed=_seeds(task)[0], save_warmup=False, progress_bar=progress
-            )
-        else:
-            trace = load("pymc", who).sample(
-                **how,
-                cores=cores,
-                model=model,
-                random_seed=_seeds(task)[0],
-                progressbar=progress,
-                compute_convergence_checks=False,  # done below
-            )
-    _check_finished(trace, int(how["draws"]))
-    points = {name: _interleave_chains(np.asarray(trace.posterior[name])) for name in variable_shapes(model)}
-    utilities, hyperparameters = convert(task, points)
-    divergences = int(np.asarray(trace.sample_stats["diverging"]).sum())
-    r_hat, effective = _chain_diagnostics(utilities, hyperparameters, chains)
-    problems = _chain_problems(r_hat, effective, divergences, len(utilities))
-    return Draws(
-        utilities=utilities[: task.draws],
-        hyperparameters={name: values[: task.draws] for name, values in hyperparameters.items()},
-        diagnostics=Diagnostics(
-            engine="nuts",
-            route=f"{chains} chains of {how['draws']} draws by {sampler}",
-            good=not problems,
-            problems=problems,
-            effective_draws=effective,
-            r_hat=r_hat,
-            divergences=divergences,
-        ),
-    )
-
-
-def _check_finished(trace: Any, draws: int) -> None:
-    """Raise KeyboardInterrupt again: both samplers catch it and return the draws made so far."""
-    posterior = getattr(trace, "posterior", None)
-    if (
-        posterior is None
-        or posterior.sizes.get("draw", 0) < draws
-        or any(np.isnan(np.asarray(values)).any() for values in posterior.data_vars.values())
-    ):
-        raise KeyboardInterrupt
 
 
 def pathfinder(task: Task, *, paths: int = 4, jitter: float = 0.5, progress: bool = False) -> Draws:
@@ -140,25 +53,11 @@ def pathfinder(task: Task, *, paths: int = 4, jitter: float = 0.5, progress: boo
     who = 'engine="pathfinder"'
     paths = as_whole_number(paths, "pathfinder: paths", at_least=1)
     jitter = check_positive(jitter, "pathfinder: jitter")
-    seed, choice = _seeds(task)
+    seed, choice = seeds(task)
     with silence_pymc(who, progress):
         model = build_model(task, who=who)
         with _naming_failure(who, ValueError):
-            found = load("pymc_extras", who).fit(
-                method="pathfinder",
-                model=model,
-                num_paths=paths,
-                num_draws_per_path=max(1000, task.draws),
-                jitter=jitter,
-                importance_sampling=None,  # its own ignores the weights if as many are drawn as there are
-                store_diagnostics=True,
-                random_seed=seed,
-                progressbar=progress,
-                display_summary=progress,
-                concurrent=None,  # a path takes less time than a process to start
-            )
-    densities = [np.asarray(found.sample_stats[f"diagnostics_log{which}_full"]) for which in "PQ"]
-    log_weights = np.subtract(*densities).ravel()
+            flat, log_weights = _search_paths(model, paths, max(1000, task.draws), jitter, seed, progress, who)
     weights, k_hat, effective = _weigh(log_weights)
     rng = np.random.default_rng(choice)
     problems: tuple[str, ...] = ()
@@ -168,8 +67,7 @@ def pathfinder(task: Task, *, paths: int = 4, jitter: float = 0.5, progress: boo
         # A few points have all the weight.  Drawing without replacement was nearer to the posterior when tried.
         problems = (_too_far_message(k_hat),)
         chosen = np.argsort(-log_weights - rng.gumbel(size=log_weights.size))[: task.draws]
-    points = {name: np.concatenate(np.asarray(found.posterior[name]))[chosen] for name in variable_shapes(model)}
-    utilities, hyperparameters = convert(task, points)
+    utilities, hyperparameters = convert(task, unpack(flat[chosen], variable_shapes(model)))
     return Draws(
         utilities=utilities,
         hyperparameters=hyperparameters,
@@ -182,6 +80,43 @@ def pathfinder(task: Task, *, paths: int = 4, jitter: float = 0.5, progress: boo
             effective_draws=min(effective, float(task.draws)),
         ),
     )
+
+
+def _search_paths(
+    model: Any, paths: int, draws: int, jitter: float, seed: int, progress: bool, who: str
+) -> tuple[FloatArray, FloatArray]:
+    """Draws ``[draw, entry]`` of all paths that succeeded, and their logarithmic importance weights."""
+    # Not pymc_extras.fit, which keeps the density of each draw to itself since version 0.12.
+    load("pymc_extras", who)  # named if it is missing
+    module = load("pymc_extras.inference.pathfinder.pathfinder", who)
+    entries = sum(math.prod(shape) for shape in variable_shapes(model).values())
+    # The defaults of pymc_extras.fit.
+    search: dict[str, float] = {
+        "maxcor": max(5, math.ceil(3 * math.log(entries))),
+        "maxiter": 1000,
+        "maxls": 1000,
+        "ftol": 1e-5,
+        "gtol": 1e-8,
+        "epsilon": 1e-12,
+    }
+    # One after the other: a path takes less time than a process to start.
+    if hasattr(module, "LBFGSConfig"):  # since 0.12
+        options: dict[str, Any] = {"lbfgs_config": module.LBFGSConfig(**search), "parallel": False}
+    else:
+        options = {**search, "concurrent": None, "display_summary": progress}
+    found = module.multipath_pathfinder(
+        model,
+        num_paths=paths,
+        num_draws=draws,
+        num_draws_per_path=draws,
+        num_elbo_draws=10,
+        jitter=jitter,
+        importance_sampling=None,  # its own ignores the weights if as many are drawn as there are
+        progressbar=progress,
+        random_seed=seed,
+        **options,
+    )
+    return np.concatenate(found.samples), np.subtract(found.logP, found.logQ).ravel()
 
 
 def laplace(task: Task, *, progress: bool = False) -> Draws:
@@ -252,7 +187,7 @@ def _variational(task: Task, engine: str, iterations: int, progress: bool) -> Dr
                 iterations,
                 method=engine.replace("-", "_"),
                 model=model,
-                random_seed=_seeds(task)[0],
+                random_seed=seeds(task)[0],
                 progressbar=progress,
             )
         problems = (f"it was still improving after {iterations} iterations",) if _is_falling(found.hist) else ()
@@ -270,7 +205,7 @@ def _normal_draws(
     problems: tuple[str, ...],
 ) -> Draws:
     """Draws from a normal approximation, checked against the posterior by importance weights."""
-    rng = np.random.default_rng(_seeds(task)[1])
+    rng = np.random.default_rng(seeds(task)[1])
     with _naming_failure(f'engine="{engine}"', np.linalg.LinAlgError):
         factor = np.linalg.cholesky(covariance)
     flat = mean + rng.standard_normal((task.draws, mean.size)) @ factor.T
@@ -340,40 +275,6 @@ def _is_falling(losses: FloatArray) -> bool:
     return bool(np.mean(before) - np.mean(late) > 3 * noise)
 
 
-def _chain_diagnostics(
-    utilities: FloatArray, hyperparameters: Mapping[str, FloatArray], chains: int
-) -> tuple[float, float]:
-    """R-hat and effective draws of the log-ratings and hyperparameters, the worst of all."""
-    # Imported late, since it imports much of scipy.
-    array_stats = importlib.import_module("arviz_stats.base").array_stats
-    shifted = utilities - utilities.max(axis=-1, keepdims=True)
-    log_ratings = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    columns = [log_ratings.reshape(len(utilities), -1), *(values[:, None] for values in hyperparameters.values())]
-    watched = np.concatenate(columns, axis=1).T.reshape(-1, len(utilities) // chains, chains)
-    r_hat = np.max(array_stats.rhat(watched, chain_axis=-1, draw_axis=-2))
-    effective = np.min(array_stats.ess(watched, chain_axis=-1, draw_axis=-2))
-    return float(r_hat), float(effective)
-
-
-def _chain_problems(r_hat: float, effective: float, divergences: int, draws: int) -> tuple[str, ...]:
-    """Problems of the chains, in words."""
-    problems = []
-    # With few draws R-hat exceeds 1.01 by chance, and the largest of many does so more often.
-    largest, enough = min(max(1.01, 1 + 16 / draws), 1.05), min(_ENOUGH_DRAWS, draws / 4)
-    if not r_hat <= largest:
-        problems.append(f"the chains disagree (R-hat {r_hat:.3f}, above {largest:g})")
-    if not effective >= enough:
-        problems.append(f"the draws are worth only {effective:.0f} independent ones, below {enough:.0f}")
-    if divergences * _DRAWS_PER_DIVERGENCE > draws:
-        problems.append(f"{divergences} of {draws} draws diverged (a higher target_accept may help)")
-    return tuple(problems)
-
-
-def _interleave_chains(values: FloatArray) -> FloatArray:
-    """``values[chain, draw, ...]`` as one axis that alternates between chains, so that truncation cuts all alike."""
-    return np.swapaxes(values, 0, 1).reshape(-1, *values.shape[2:])
-
-
 @contextmanager
 def _naming_failure(who: str, *kinds: type[Exception]) -> Iterator[None]:
     """Turn the errors of a failed search into one line that names the engine."""
@@ -385,9 +286,3 @@ def _naming_failure(who: str, *kinds: type[Exception]) -> Iterator[None]:
         raise PolarBearError(
             f'{who} failed: {reason(problem).rstrip(".")}. Use engine="native" or engine="nuts".'
         ) from problem
-
-
-def _seeds(task: Task) -> tuple[int, int]:
-    """Seeds for the search or the chains, and for the draws afterwards."""
-    first, second = task.seed.generate_state(2)
-    return int(first), int(second)

@@ -158,6 +158,12 @@ def unpack(flat: FloatArray, shapes: Mapping[str, tuple[int, ...]]) -> dict[str,
     return {name: piece.reshape(len(flat), *shape) for (name, shape), piece in zip(shapes.items(), pieces, strict=True)}
 
 
+def seeds(task: Task) -> tuple[int, int]:
+    """Seeds for the search or the chains, and for the draws afterwards."""
+    first, second = task.seed.generate_state(2)
+    return int(first), int(second)
+
+
 def load(module: str, who: str) -> Any:
     """Import a module of the extra ``pymc``."""
     with warnings.catch_warnings():

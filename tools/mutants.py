@@ -103,7 +103,7 @@ def as_markdown(mutants: Iterable[Mutant]) -> str:
 
 
 def draw(source: Path, root: Path, sample: int, seed: int, only: set[tuple[str, tuple[str, ...]]]) -> list[Mutant]:
-    """A random sample of a room's mutants, by file and line; all if ``sample`` is 0, or just those in ``only``."""
+    """A random sample of a room's mutants in random order; all if ``sample`` is 0, or just those in ``only``."""
     files = sorted(path.relative_to(root).as_posix() for path in (root / source).rglob("*.py"))
     files = [path for path in files if not only or path in {path for path, _ in only}]
     makers = [maker for path in files for maker in mutants_of(path, root)]
@@ -116,4 +116,4 @@ def draw(source: Path, root: Path, sample: int, seed: int, only: set[tuple[str, 
             drawn.setdefault((mutant.path, mutant.diff), mutant)
         if len(drawn) == (len(only) or sample):
             break
-    return sorted(drawn.values(), key=lambda mutant: (mutant.path, mutant.line))
+    return list(drawn.values())

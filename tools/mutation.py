@@ -10,12 +10,14 @@ A room is a folder of polarbear_plugins/, integrations/ or adapters/.  Everythin
 Of each mutant a process of its own runs the tests that run the changed statement, the quickest first, until one fails.
 Which tests these are is found out before, with coverage of the unchanged source; tests of processes that a test starts
 are not seen, so a statement that no test is seen to run is tried with all tests of the room.  Without --slow only the
-quick half of the tests runs: a survivor may then still be noticed by a slow test.
+quick half of the tests runs, and of it no more than --seconds: a survivor may still be noticed by a slow test.
 
-Survivors are printed and written to build/mutation/ROOM.md.  Those that no test should notice are in
-tools/mutation_survivors.md, with the reason.  The mutants are mutmut's and a few more (tools/mutants.py).  mutmut's own
-runner is not used: it leaves out what is decorated (every property) and what is outside functions (every default of a
-dataclass, every table of words), and does not follow the links in the package.
+ctrl-C ends a run early: what was tried until then is a random sample, too.  Survivors are printed and written to
+build/mutation/ROOM.md.  Those that no test should notice are in tools/mutation_survivors.md, with the reason.
+
+The mutants are mutmut's and a few more (tools/mutants.py).  mutmut's own runner is not used: it leaves out what is
+decorated (every property) and what is outside functions (every default of a dataclass, every table of words), and does
+not follow the links in the package.
 """
 
 from __future__ import annotations
@@ -56,6 +58,7 @@ ALSO = {
     "report": ("tests/cli/test_report.py",),
 }
 OPTIONS = ["-q", "--assert=plain", "-p", "no:xdist", "-p", "no:cacheprovider"]
+SURVIVED = ("survived", "no test")
 NO_TESTS = int(pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
@@ -329,6 +332,20 @@ class Runner:
         return failed.read_text() if failed.is_file() else "import"
 
 
+def try_all(runner: Runner, mutants: Sequence[Mutant]) -> list[str]:
+    """What becomes of each mutant; after ctrl-C or SIGTERM of the first ones, which are a random sample as well."""
+    outcomes: list[str] = []
+    for number in (signal.SIGINT, signal.SIGTERM):  # in the background ctrl-C is ignored
+        signal.signal(number, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):
+        for number, mutant in enumerate(mutants, 1):
+            outcomes.append(runner.outcome(mutant))
+            print(f"{number}/{len(mutants)} {mutant.path}:{mutant.line} {outcomes[-1]}", flush=True)
+            if outcomes[-1] in SURVIVED:
+                print(*(f"    {line}" for line in mutant.diff), sep="\n", flush=True)
+    return outcomes
+
+
 # The report
 
 
@@ -340,7 +357,7 @@ def interval(killed: int, total: int) -> tuple[float, float]:
 
 def table(room: str, outcomes: Sequence[str], known: int) -> list[str]:
     """The result as a table: rate of all drawn mutants, timeouts counting as killed, listed ones as survivors."""
-    counts = Counter(outcome if outcome in ("survived", "no test", "timeout") else "killed" for outcome in outcomes)
+    counts = Counter(outcome if outcome in (*SURVIVED, "timeout") else "killed" for outcome in outcomes)
     survived = counts["survived"] + counts["no test"]
     low, high = interval(len(outcomes) - survived, len(outcomes))
     cells = [room, len(outcomes), counts["killed"], counts["timeout"], survived, known]
@@ -379,19 +396,13 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         unchanged = replace(mutants[0], changed=mutants[0].original)
         if runner.outcome(unchanged) != "survived":
             raise SystemExit(f"A test fails in a copy of the unchanged source:\n{runner.output.read_text()}")
-        outcomes = []
-        for number, mutant in enumerate(mutants, 1):
-            begun = time.monotonic()
-            outcomes.append(runner.outcome(mutant))
-            print(
-                f"{number}/{len(mutants)} {mutant.path}:{mutant.line} {outcomes[-1]} {time.monotonic() - begun:.1f} s",
-                flush=True,
-            )
-    survivors = [m for m, outcome in zip(mutants, outcomes, strict=True) if outcome in ("survived", "no test")]
+        outcomes = try_all(runner, mutants)
+    survivors = [mutant for mutant, outcome in zip(mutants, outcomes, strict=False) if outcome in SURVIVED]
+    survivors.sort(key=lambda mutant: (mutant.path, mutant.line))
     known = listed(root / LISTED.relative_to(ROOT))
     new = [mutant for mutant in survivors if (mutant.path, mutant.diff) not in known]
     for mutant in new:
-        print(f"\n{mutant.path}:{mutant.line}", *mutant.diff, sep="\n")
+        print("", f"{mutant.path}:{mutant.line}", *mutant.diff, sep="\n")
     print("", *table(chosen.room, outcomes, len(survivors) - len(new)), sep="\n")
     report = root / "build" / "mutation" / f"{chosen.room}.md"
     report.parent.mkdir(parents=True, exist_ok=True)

@@ -245,6 +245,16 @@ def test_a_posterior_that_is_not_good_decides_nothing() -> None:
     assert plan(out).over == "inference"
 
 
+def test_one_good_posterior_among_five_lets_a_race_go_on() -> None:
+    undecided = [[[1.0, 0.0]], [[0.0, 1.0]]]
+    good, poor = posterior(*undecided), posterior(*undecided, good=False)
+    out = state(2, 1)
+    for found in (poor, poor, poor, good, poor, poor, poor, poor):
+        out = decide(out, found)
+        assert plan(out).over is None
+    assert plan(decide(out, poor)).over == "inference"
+
+
 # Equation 32 and the batch size.
 
 
@@ -335,6 +345,18 @@ def test_observe_ranks_the_runs_of_each_instance_and_leaves_the_state_before_alo
     assert after.table.ranks.tolist() == [[[1, 2, 3]] * 2] * 2
     assert after.cost == 12.0
     assert after.full_cost == 12.0
+
+
+def test_every_run_costs_its_horizon_whether_or_not_it_found_anything() -> None:
+    horizons = {"a": (3.0, 2.0), "b": (3.0, 1.0)}
+    given = [
+        Trajectory(algorithm=name, instance="i", seed=seed, times=[], best=[], horizon=horizon)
+        for name, both in horizons.items()
+        for seed, horizon in enumerate(both)
+    ]
+    after = observe(state(2, 3, replications=2), given)
+    assert after.cost == 9.0
+    assert np.isposinf(after.table.values[0, 0]).all()  # as bad as can be, but there
 
 
 def test_what_ran_shorter_is_absent_later() -> None:

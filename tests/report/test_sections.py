@@ -9,69 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import posterior_of, table_of
+from builders import table_of
 
-from polarbear_plugins import RaceResult, RaceSettings
+from polarbear_plugins import RaceResult
 from polarbear_plugins.environment import installed_versions
 from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.racing.forecast import Forecast
-from polarbear_plugins.racing.state import Elimination, Failure, RaceState, Round
+from polarbear_plugins.racing.state import Elimination
 from polarbear_plugins.report import sections
 from polarbear_plugins.report.words import conclusion, result_table
-
-NAMES = ("d", "a", "c", "b", "e")
-GRID = [10.0, 100.0, 2000.0]
-# Ratings of a and b at each timepoint, in four draws.  The others are below, but d, which is out, leads in the last.
-A_AND_B = [
-    [(0.6, 0.1), (0.1, 0.6), (0.1, 0.6)],
-    [(0.6, 0.1), (0.1, 0.6), (0.1, 0.6)],
-    [(0.6, 0.1), (0.351, 0.349), (0.1, 0.6)],
-    [(0.1, 0.35), (0.3, 0.15), (0.1, 0.35)],
-]
-
-
-def finished(number: int, *out: Elimination, **more: Any) -> Round:
-    record: dict[str, Any] = {
-        "batch": 2,
-        "instances": 2 * number,
-        "cost": 1500.0 * number,
-        "resolved": (),
-        "resolved_share": 0.3 * number,
-        "rivals": {},
-        "good": True,
-        "next_batch": 2,
-    }
-    return Round(number=number, eliminations=out, **{**record, **more})
-
-
-@pytest.fixture(scope="module")
-def told() -> RaceResult:
-    """A race of five algorithms: d is out in round 2, e and c are in round 3, and a and b are not settled."""
-    ratings = np.full((4, 3, 5), 0.02)
-    for draw, row in enumerate(A_AND_B):
-        for at, (a, b) in enumerate(row):
-            ratings[draw, at, [1, 3]] = a, b
-            ratings[draw, at, 0] = 0.5 if draw == 3 else 0.25
-    posterior = posterior_of(ratings, algorithms=NAMES, timepoints=GRID, joint=False)
-    values = np.tile([5.0, 1.0, 3.0, 2.0, 4.0], (6, 3, 1))
-    values[3:, :, 0] = np.nan  # d did not run any more
-    resolved = np.ones((3, 5, 5), dtype=bool)
-    resolved[:2, 1, 3] = resolved[:2, 3, 1] = False
-    rounds = (
-        finished(1, good=False),
-        finished(2, Elimination("d", "a", 0.93, 2)),
-        finished(3, Elimination("e", "b", 0.96, 3), Elimination("c", "a", 0.91, 3)),
-    )
-    state = RaceState(
-        settings=RaceSettings(alpha=0.9, epsilon=0.05, seed=3, max_rounds=3),
-        table=table_of(values, algorithms=NAMES, timepoints=GRID, instances=[f"f{i}" for i in range(1, 7)]),
-        resolved=resolved,
-        rounds=rounds,
-        batch=2,
-        cost=4500.0,
-    )
-    failures = (Failure("c", "f2", "it broke"), Failure("c", "f3", "too slow"))
-    return RaceResult(state=state, stopped="max_rounds", _posterior=posterior, failures=failures)
 
 
 def rows_of(markup: str) -> list[list[str]]:
@@ -165,7 +111,8 @@ def test_those_left_stand_first_and_then_the_eliminated_the_latest_first(told: R
 
 
 def test_a_single_round_and_no_failure_are_not_told(told: RaceResult) -> None:
-    state = replace(told.state, rounds=(finished(1, Elimination("d", "a", 0.93, 1)),))
+    only = replace(told.rounds[1], number=1, eliminations=(Elimination("d", "a", 0.93, 1),))
+    state = replace(told.state, rounds=(only,))
     header, *rows = rows_of(sections.algorithms(replace(told, state=state, failures=()), told.posterior, {}))
     assert header[-1] == "cost"
     assert rows[-1][:2] == ["d", "out"]
@@ -330,7 +277,7 @@ def test_only_three_of_many_open_pairs_are_named(told: RaceResult) -> None:
 def test_an_algorithm_without_a_value_is_not_right_for_any_budget(told: RaceResult) -> None:
     values = told.state.table.values.copy()
     values[:, :, 3] = np.inf
-    table = table_of(values, algorithms=NAMES, timepoints=GRID)
+    table = table_of(values, algorithms=told.algorithms, timepoints=told.timepoints)
     result = replace(told, state=replace(told.state, table=table))
     assert conclusion(result).startswith("1 of 5 algorithms is right for some budget: a. No run of b found a value. ")
 

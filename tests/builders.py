@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 import string
 from collections.abc import Sequence
 from typing import Any
@@ -117,6 +119,13 @@ def column_kinds(frame: pd.DataFrame) -> dict[str, str]:
         else words[dtype.kind]
         for column, dtype in frame.dtypes.items()
     }
+
+
+def cells_of(markup: str) -> list[list[str]]:
+    """Texts of the cells of the first HTML table, row by row."""
+    table = markup.partition("<table>")[2].partition("</table>")[0]
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", table)]
+    return [[html.unescape(re.sub(r"<[^>]+>", "", cell)) for cell in row] for row in rows]
 
 
 def gibbs_sweep(statistics: Statistics, utilities: np.ndarray, rng: np.random.Generator) -> np.ndarray:

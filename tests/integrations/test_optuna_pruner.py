@@ -214,6 +214,8 @@ class TestPrunerContract:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"goal": "win"}, 'goal: expected "keep" or "optimize", got \'win\'.'),
+        ({"criterion": "best"}, 'criterion: expected "mean" or "rank", got \'best\'.'),
         ({"alpha": 1.0}, "alpha: expected a number between 0.5 and 1, both excluded, got 1."),
         ({"alpha": 0.5}, "alpha: expected a number between 0.5 and 1, both excluded, got 0.5."),
         ({"alpha": math.nan}, "alpha: expected a finite number, got nan."),

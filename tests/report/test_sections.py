@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import table_of
+from builders import cells_of, table_of
 
 from polarbear_plugins import RaceResult
 from polarbear_plugins.environment import installed_versions
@@ -20,19 +20,12 @@ from polarbear_plugins.report import sections
 from polarbear_plugins.report.words import conclusion, result_table
 
 
-def rows_of(markup: str) -> list[list[str]]:
-    """Cells of the first table."""
-    table = markup.partition("<table>")[2].partition("</table>")[0]
-    found = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", table)]
-    return [[html.unescape(re.sub(r"<[^>]+>", "", cell)) for cell in row] for row in found]
-
-
 def text_of(markup: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", markup)).split())
 
 
 def test_each_budget_has_the_highest_its_rating_and_how_often_it_is_best_of_those_left(told: RaceResult) -> None:
-    header, *rows = rows_of(sections.budgets(told, told.posterior, {}))
+    header, *rows = cells_of(sections.budgets(told, told.posterior, {}))
     assert header == ["budget", "highest", "rating", "P(best)", "support", ""]
     # a is best of a and b in three draws at 10, b in two at 100 and in all at 2000; what d has does not count.
     assert rows == [
@@ -45,7 +38,7 @@ def test_each_budget_has_the_highest_its_rating_and_how_often_it_is_best_of_thos
 
 def test_an_open_pair_says_how_likely_the_one_that_stands_first_is_better(told: RaceResult) -> None:
     markup = sections.open_questions(told, None)
-    assert rows_of(markup) == [
+    assert cells_of(markup) == [
         ["one", "other", "not settled at", "P(one is better)", "P(equivalent)"],
         # a is better in three draws at 10 and in two at 100, in one of them by next to nothing.
         ["a", "b", "10 to 100", "0.50 to 0.75", "0.00 to 0.25"],
@@ -75,7 +68,7 @@ def test_several_open_pairs_are_counted_and_the_first_are_shown(
     for most, more in ((10, ""), (9, "And 1 more pair."), (7, "And 3 more pairs.")):
         monkeypatch.setattr(sections, "_MOST_ROWS", most)
         markup = sections.open_questions(result, None)
-        assert len(rows_of(markup)) == most + 1
+        assert len(cells_of(markup)) == most + 1
         assert text_of(markup).endswith(more)
         assert ("more pair" in markup) == bool(more)
 
@@ -92,7 +85,7 @@ def test_the_forecast_of_what_is_open_stands_beside_what_there_is(told: RaceResu
 
 def test_those_left_stand_first_and_then_the_eliminated_the_latest_first(told: RaceResult) -> None:
     markup = sections.algorithms(told, told.posterior, {"a": "#123456"})
-    header, *rows = rows_of(markup)
+    header, *rows = cells_of(markup)
     assert header == ["algorithm", "status", "because", "instances", "cost", "failed runs"]
     assert [row[:2] for row in rows] == [
         ["a", "in"],
@@ -113,13 +106,13 @@ def test_those_left_stand_first_and_then_the_eliminated_the_latest_first(told: R
 def test_a_single_round_and_no_failure_are_not_told(told: RaceResult) -> None:
     only = replace(told.rounds[1], number=1, eliminations=(Elimination("d", "a", 0.93, 1),))
     state = replace(told.state, rounds=(only,))
-    header, *rows = rows_of(sections.algorithms(replace(told, state=state, failures=()), told.posterior, {}))
+    header, *rows = cells_of(sections.algorithms(replace(told, state=state, failures=()), told.posterior, {}))
     assert header[-1] == "cost"
     assert rows[-1][:2] == ["d", "out"]
 
 
 def test_each_round_says_what_it_took_and_whom_it_eliminated(told: RaceResult) -> None:
-    assert rows_of(sections.rounds(told)) == [
+    assert cells_of(sections.rounds(told)) == [
         ["round", "instances so far", "cost so far", "pairs settled", "eliminated"],
         ["1", "2", "1,500", "30%", "none"],
         ["2", "4", "3,000", "60%", "d"],
@@ -137,7 +130,7 @@ def test_diagnostics_say_what_was_measured_and_whether_it_is_good_enough(told: R
     markup = sections.diagnostics(told)
     assert "4 draws of the engine native under the prior dirichlet: by hand." in text_of(markup)
     assert "The draws are good enough to decide on." in markup
-    assert rows_of(markup) == [
+    assert cells_of(markup) == [
         ["what", "value", "meaning"],
         ["moves", "0", "Markov moves after importance sampling"],
     ]
@@ -153,7 +146,7 @@ def test_diagnostics_say_what_was_measured_and_whether_it_is_good_enough(told: R
     markup = sections.diagnostics(replace(told, _posterior=replace(told.posterior, diagnostics=found)))
     assert "The draws are NOT good enough to decide on." in markup
     assert '<p class="warning">too &lt;few&gt; draws</p>' in markup
-    assert [row[:2] for row in rows_of(markup)[1:]] == [
+    assert [row[:2] for row in cells_of(markup)[1:]] == [
         ["k hat", "0.8"],
         ["effective draws", "123"],
         ["moves", "0"],
@@ -166,14 +159,14 @@ def test_runs_that_failed_are_listed_with_their_reasons(told: RaceResult, monkey
         return sections.diagnostics(told).partition("<h3>Runs that failed</h3>")[2]
 
     assert "They count as having found nothing: 2 of them." in failures()
-    assert rows_of(failures()) == [
+    assert cells_of(failures()) == [
         ["algorithm", "instance", "reason"],
         ["c", "f2", "it broke"],
         ["c", "f3", "too slow"],
     ]
     assert "more" not in failures()
     monkeypatch.setattr(sections, "_MOST_ROWS", 1)
-    assert rows_of(failures())[1:] == [["c", "f2", "it broke"]]
+    assert cells_of(failures())[1:] == [["c", "f2", "it broke"]]
     assert failures().endswith("<p>And 1 more.</p>")
     assert "Runs that failed" not in sections.diagnostics(replace(told, failures=()))
 
@@ -181,7 +174,7 @@ def test_runs_that_failed_are_listed_with_their_reasons(told: RaceResult, monkey
 def test_parameters_of_candidates_stand_below_the_algorithms(told: RaceResult) -> None:
     about = {"candidates": {"a": {"lr": 0.1, "depth": 3}, "d": {}}}
     below = sections.algorithms(replace(told, about=about), told.posterior, {}).partition("<h3>Parameters</h3>")[2]
-    assert rows_of(below) == [
+    assert cells_of(below) == [
         ["candidate", "parameters"],
         ["d", ""],
         ["a", "lr = 0.1, depth = 3"],
@@ -283,7 +276,7 @@ def test_an_algorithm_without_a_value_is_not_right_for_any_budget(told: RaceResu
 
 
 def test_a_notebook_has_in_and_out_in_the_order_of_entry(told: RaceResult) -> None:
-    header, *rows = rows_of(result_table(told))
+    header, *rows = cells_of(result_table(told))
     assert header == ["algorithm", "status", "because"]
     assert [row[:2] for row in rows] == [["d", "out"], ["a", "in"], ["c", "out"], ["b", "in"], ["e", "out"]]
     assert [rows[1][2], rows[3][2]] == ["most likely best at 10", "most likely best at 100 to 2,000"]

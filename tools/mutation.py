@@ -4,7 +4,7 @@
     tox -e mutation -- report --sample 120 --seed 1
     tox -e mutation -- optuna_pruner --sample 0       # all of them
     tox -e mutation -- report --only build/mutation/report.md   # the survivors of the last run, after writing tests
-    tox -e mutation -- racing --tests tests/laws/test_hard_cases.py --slow   # with more tests than a room usually has
+    tox -e mutation -- racing --tests tests/racing tests/laws/test_hard_cases.py --slow   # with other tests
 
 A room is a folder of polarbear_plugins/, integrations/ or adapters/.  Everything happens in a copy of the work tree.
 Of each mutant a process of its own runs the tests that run the changed statement, the quickest first, until one fails.
@@ -376,7 +376,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("--sample", type=int, default=150, help="how many mutants; 0 for all (default: 150)")
     parser.add_argument("--seed", type=int, default=0, help="which mutants (default: 0)")
     parser.add_argument("--only", type=Path, help="only the mutants of this file, as one is written by each run")
-    parser.add_argument("--tests", nargs="+", default=[], help="tests to run beside those of the room")
+    parser.add_argument("--tests", nargs="+", default=[], help="tests to run instead of those of the room")
     parser.add_argument(
         "--seconds", type=float, default=30, help="CPU seconds of tests for a mutant, at most (default: 30)"
     )
@@ -389,7 +389,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
     with tempfile.TemporaryDirectory(prefix="mutation-") as work:
         runner = Runner(
-            root, Path(work), source, [*tests_of(chosen.room, root), *chosen.tests], chosen.slow, chosen.seconds
+            root, Path(work), source, chosen.tests or tests_of(chosen.room, root), chosen.slow, chosen.seconds
         )
         runner.survey(root / "build" / "mutation" / f"{chosen.room}.json")
         print(f"{len(runner.seconds)} tests, {sum(runner.seconds.values()):.0f} s", flush=True)

@@ -135,8 +135,10 @@ def test_what_was_given_in_python_is_named(told: RaceResult, missing: tuple[str,
         "portfolio" if "portfolio" in missing else "'mine'",
         "suite" if "suite" in missing else "'bbob'",
     )
-    assert call.startswith(f"race({portfolio}, {suite}, [10, 100, 2000], RaceSettings(")
-    assert ("portfolio_options" in call) == ("portfolio" not in missing)
+    options = "" if "portfolio" in missing else ", portfolio_options={'size': 3, 'kind': 'fast one'}"
+    options += "" if "suite" in missing else ", suite_options={'dimension': [2, 5]}"
+    settings = "RaceSettings(alpha=0.9, max_rounds=3, seed=3)"
+    assert call == f"race({portfolio}, {suite}, [10, 100, 2000], {settings}{options})"
 
 
 def test_an_archive_is_named_if_there_are_stored_rivals(told: RaceResult) -> None:

@@ -16,6 +16,7 @@ from polarbear_plugins.display.html import Markup
 from polarbear_plugins.posterior.group_effect import GroupEffect
 from polarbear_plugins.posterior.model_check import Gap, ModelCheck
 from polarbear_plugins.problems.protocols import Identity
+from polarbear_plugins.racing.state import Elimination
 from polarbear_plugins.rankings.ends import EarlyEnds
 from polarbear_plugins.report import figures as figures_module
 from polarbear_plugins.report import model_sections
@@ -23,7 +24,7 @@ from polarbear_plugins.report.figures import Figures
 from polarbear_plugins.report.observations import assumptions, early_end_text, never_found_anything, seen_text
 from polarbear_plugins.report.sections import observed
 from polarbear_plugins.report.stored_words import matching_text, run_and_stored_text, settled_text
-from polarbear_plugins.report.words import conclusion
+from polarbear_plugins.report.words import conclusion, error_text, misfit_text, reasons
 
 
 def checked(told: RaceResult, p: float) -> RaceResult:
@@ -159,6 +160,38 @@ def test_a_misfit_shows_both_ratings_among_those_left(told: RaceResult) -> None:
         ["b", *(f"{share:.0%} / 75%" for share in shares[:, 1])],
     ]
     assert shares[0, 0] == pytest.approx(0.745, abs=1e-3)
+
+
+def test_a_misfit_is_one_sentence_with_what_follows_from_it(told: RaceResult) -> None:
+    result = checked(told, 0.01)
+    found = "The model does not fit (p = 0.01): a is first on 50% of the instances at 100, and by the model on 25%"
+    assert misfit_text(result) == f"{found}; what to choose follows from first places instead."
+    assert misfit_text(result) in conclusion(result)
+    alone = (*told.rounds, replace(told.rounds[1], eliminations=(Elimination("b", "a", 0.9, 4),)))
+    assert misfit_text(replace(result, state=replace(told.state, rounds=alone))) == f"{found}."
+    assert "does not fit" not in conclusion(checked(told, 0.6))
+    # Without a posterior to choose from, nothing is advised.
+    assert "may be best" not in conclusion(result)
+    assert "may be best" in conclusion(result, robust=told.posterior)
+    sure = posterior_of(np.broadcast_to([0.1, 0.9], (9, 3, 2)), algorithms=("a", "b"), timepoints=told.timepoints)
+    assert "Choose b for any budget" in conclusion(result, robust=sure)
+
+
+def test_an_elimination_says_whether_wins_alone_show_it(told: RaceResult) -> None:
+    values = np.tile([5.0, 1.0, 3.0, 2.0, 4.0], (90, 3, 1))
+    values[::2, :, 2] = 0.0  # c wins every other time
+    table = table_of(values, algorithms=told.algorithms, timepoints=told.timepoints)
+    result = replace(told, state=replace(told.state, table=table))
+    assert result.certain_without_model == ("d", "e")
+    found = reasons(result)
+    assert found["d"] == "a is better at every timepoint, P = 0.930; also certain without the model"
+    assert found["c"] == "a is better at every timepoint, P = 0.910; rests on the model"
+    assert error_text(result).endswith("; 2 of them are also certain without the model.")
+    held = replace(told.rounds[2], held=(Elimination("b", "a", 0.97, 3),))
+    kept = replace(told, state=replace(told.state, rounds=(*told.rounds[:2], held)))
+    assert reasons(kept)["b"] == (
+        "kept: the model would eliminate it because of a, P = 0.970, but direct counts do not support it"
+    )
 
 
 def test_groups_are_told_with_what_they_inflate_and_each_by_itself(told: RaceResult) -> None:

@@ -223,7 +223,9 @@ def test_the_rule_says_what_p_is_and_what_guards_it(told: RaceResult) -> None:
     assert "at all timepoints at once. P is that" in rule(elimination="joint", prior="bspline")
     assert "Direct counts of wins and of first places must support it." in rule(guard="counts")
     assert "Direct counts" not in rule(guard="none")
-    assert "is wrong, ever, is at most 0.1, whatever the model." in rule(rule="anytime-valid")
+    says = "is wrong, ever, is at most 0.1, whatever the model. P is the posterior probability of the higher rating, "
+    assert f"{says}the lowest over the timepoints." in rule(rule="anytime-valid")
+    assert f"{says}at all timepoints at once." in rule(rule="anytime-valid", elimination="joint", prior="bspline")
 
 
 # The conclusion

@@ -55,6 +55,14 @@ def test_ratings_are_probabilities_that_sum_to_one() -> None:
     np.testing.assert_allclose(ratings.sum(axis=-1), 1.0)
 
 
+def test_a_mean_rating_is_that_of_the_draws_and_unknown_where_nothing_was_observed() -> None:
+    ratings = np.array([[[0.25, 0.75], [0.5, 0.5]], [[0.75, 0.25], [1.0, 0.0]], [[0.5, 0.5], [0.9, 0.1]]])
+    one = posterior_of_logs(np.log(np.maximum(ratings, 1e-300)))
+    np.testing.assert_allclose(one.mean_ratings, [[0.5, 0.5], [0.8, 0.2]])
+    known = replace(one, observed=np.array([[True, False], [True, True]]))
+    np.testing.assert_allclose(known.mean_ratings, [[0.5, np.nan], [0.8, 0.2]])
+
+
 def test_a_posterior_that_was_saved_and_loaded_is_the_same(saved: Path) -> None:
     one, other = posterior(), Posterior.load(saved)
     assert other.algorithms == one.algorithms

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from polarbear_plugins import Posterior, RaceSettings, Trajectory
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.racing.rules import decide, enter, next_batch, observe, plan, retire
-from polarbear_plugins.racing.state import Order, RaceState, start_race
+from polarbear_plugins.racing.state import Order, Plan, RaceState, start_race
 from polarbear_plugins.racing.verdicts import crossing
 
 NAMES = "abcdefgh"
@@ -252,7 +252,7 @@ def test_one_good_posterior_among_five_lets_a_race_go_on() -> None:
     for found in (poor, poor, poor, good, poor, poor, poor, poor):
         out = decide(out, found)
         assert plan(out).over is None
-    assert plan(decide(out, poor)).over == "inference"
+    assert plan(decide(out, poor)) == Plan((), "inference")
 
 
 # Equation 32 and the batch size.
@@ -311,12 +311,12 @@ def test_the_first_batch_may_lie_outside_the_bounds_and_later_ones_do_not() -> N
 
 
 def test_a_race_without_an_open_pair_is_over() -> None:
-    assert plan(decide(state(2, 1), posterior(*[[[1.0, 0.0]]] * 10))).over == "resolved"
+    assert plan(decide(state(2, 1), posterior(*[[[1.0, 0.0]]] * 10))) == Plan((), "resolved")
 
 
 def test_a_race_stops_after_its_rounds() -> None:
     out = decide(state(2, 1, max_rounds=1), posterior([[1.0, 0.0]], [[0.0, 1.0]]))
-    assert plan(out).over == "max_rounds"
+    assert plan(out) == Plan((), "max_rounds")
 
 
 def test_a_plan_never_costs_more_than_is_left() -> None:
@@ -324,14 +324,14 @@ def test_a_plan_never_costs_more_than_is_left() -> None:
     first = plan(race)
     assert first.cost == 18.0  # three instances of two runs until 3
     race = decide(advance(race), posterior([[1.0, 0.0]] * 3, [[0.0, 1.0]] * 3))
-    assert plan(race).over == "max_cost"
+    assert plan(race) == Plan((), "max_cost")
 
 
 def test_a_finite_suite_ends_the_race_when_it_is_used_up() -> None:
     race = state(2, 1, batch_size=8)
     race = decide(advance(race, 5), posterior([[1.0, 0.0]], [[0.0, 1.0]]))
     assert len(race.table) == 5
-    assert plan(race, 5).over == "instances"
+    assert plan(race, 5) == Plan((), "instances")
 
 
 # Observing.

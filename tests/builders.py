@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import json
+import re
 import sqlite3
 import string
 from collections.abc import Callable, Sequence
@@ -20,6 +22,7 @@ from polarbear_plugins.inference.native.gibbs import _Joint
 from polarbear_plugins.journal.tables import TABLES, Rows
 from polarbear_plugins.plackett_luce.subsets import Statistics
 from polarbear_plugins.posterior.posterior import Diagnostics
+from polarbear_plugins.racing.state import Elimination, Failure, RaceState, Round
 
 
 def change_journal(path: Path, *statements: str | tuple[str, tuple[Any, ...]], seal: bool = True) -> None:
@@ -155,6 +158,13 @@ def column_kinds(frame: pd.DataFrame) -> dict[str, str]:
     }
 
 
+def cells_of(markup: str) -> list[list[str]]:
+    """Texts of the cells of the first HTML table, row by row."""
+    table = markup.partition("<table>")[2].partition("</table>")[0]
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", table)]
+    return [[html.unescape(re.sub(r"<[^>]+>", "", cell)) for cell in row] for row in rows]
+
+
 def gibbs_sweep(statistics: Statistics, utilities: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Sweep every draw ``utilities[draw, algorithm]`` once, at a timepoint; the prior is part of its statistics."""
     return _Joint([statistics], len(utilities)).sweep(utilities, rng)
@@ -171,3 +181,57 @@ def six_groups(names: str = "group {}", timepoints: int = 2) -> RankingTable:
     values = np.repeat(np.tile([[[1.0, 2.0]]], (60, 1, 1)), timepoints, axis=1)
     values[50:] = values[50:, :, ::-1]
     return table_of(values, groups=[names.format(number // 10) for number in range(60)])
+
+
+_NAMES = ("d", "a", "c", "b", "e")
+_GRID = [10.0, 100.0, 2000.0]
+# Ratings of a and b at each timepoint, in four draws.  The others are below, but d, which is out, leads in the last.
+_A_AND_B = [
+    [(0.6, 0.1), (0.1, 0.6), (0.1, 0.6)],
+    [(0.6, 0.1), (0.1, 0.6), (0.1, 0.6)],
+    [(0.6, 0.1), (0.351, 0.349), (0.1, 0.6)],
+    [(0.1, 0.35), (0.3, 0.15), (0.1, 0.35)],
+]
+
+
+def _finished_round(number: int, *out: Elimination, **more: Any) -> Round:
+    record: dict[str, Any] = {
+        "batch": 2,
+        "instances": 2 * number,
+        "cost": 1500.0 * number,
+        "resolved": (),
+        "resolved_share": 0.3 * number,
+        "rivals": {},
+        "good": True,
+        "next_batch": 2,
+    }
+    return Round(number=number, eliminations=out, **{**record, **more})
+
+
+def race_by_hand() -> RaceResult:
+    """A race that was never run: d is out in round 2, e and c in round 3, and a and b are not settled."""
+    ratings = np.full((4, 3, 5), 0.02)
+    for draw, row in enumerate(_A_AND_B):
+        for at, (a, b) in enumerate(row):
+            ratings[draw, at, [1, 3]] = a, b
+            ratings[draw, at, 0] = 0.5 if draw == 3 else 0.25
+    posterior = posterior_of(ratings, algorithms=_NAMES, timepoints=_GRID, joint=False)
+    values = np.tile([5.0, 1.0, 3.0, 2.0, 4.0], (6, 3, 1))
+    values[3:, :, 0] = np.nan  # d did not run any more
+    resolved = np.ones((3, 5, 5), dtype=bool)
+    resolved[:2, 1, 3] = resolved[:2, 3, 1] = False
+    rounds = (
+        _finished_round(1, good=False),
+        _finished_round(2, Elimination("d", "a", 0.93, 2)),
+        _finished_round(3, Elimination("e", "b", 0.96, 3), Elimination("c", "a", 0.91, 3)),
+    )
+    state = RaceState(
+        settings=RaceSettings(alpha=0.9, epsilon=0.05, seed=3, max_rounds=3),
+        table=table_of(values, algorithms=_NAMES, timepoints=_GRID, instances=[f"f{i}" for i in range(1, 7)]),
+        resolved=resolved,
+        rounds=rounds,
+        batch=2,
+        cost=4500.0,
+    )
+    failures = (Failure("c", "f2", "it broke"), Failure("c", "f3", "too slow"))
+    return RaceResult(state=state, stopped="max_rounds", _posterior=posterior, failures=failures)

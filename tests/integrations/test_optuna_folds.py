@@ -47,6 +47,12 @@ def test_the_value_is_the_mean_and_every_loss_is_reported_under_its_number() -> 
     assert study.trials[0].intermediate_values == {fold: float(fold) for fold in FOLDS}
 
 
+def test_the_value_of_all_folds_is_no_estimate() -> None:
+    study = optuna.create_study(pruner=PolarBearPruner())
+    study.add_trial(optuna.trial.create_trial(value=100.0, intermediate_values={0: 0.0}))
+    assert run(study, float).value == 5.5
+
+
 def test_each_trial_has_its_own_order_which_the_seed_decides() -> None:
     study = optuna.create_study()
     orders = [list(run(study, float, seed=seed).losses) for seed in (0, 0, 1)]
@@ -109,6 +115,22 @@ def test_other_pruners_judge_the_same_reports() -> None:
         run(study, float, pruned="estimate")
 
 
+@pytest.mark.parametrize(
+    ("place", "state"), [(0, TrialState.PRUNED), (10, TrialState.PRUNED), (11, TrialState.COMPLETE)]
+)
+def test_a_trial_is_judged_after_each_fold_but_the_last(place: int, state: TrialState) -> None:
+    order = list(run(optuna.create_study(), float).losses)
+    study = optuna.create_study(pruner=Limit())
+    folds = run(study, lambda fold: 1000.0 if fold == order[place] else 0.0)
+    assert list(folds.losses) == order[: place + 1]
+    assert study.trials[0].state == state
+
+
+def test_another_ending_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match='pruned: expected "raise" or "estimate", got \'stop\''):
+        race_folds(optuna.create_study().ask(), FOLDS, pruned="stop")  # type: ignore[arg-type]
+
+
 def test_a_fold_without_a_loss_is_named() -> None:
     trial = optuna.create_study().ask()
     loop = iter(race_folds(trial, ["a", "b"]))
@@ -147,7 +169,7 @@ class Splitter:
 
     def split(self, x: Any, y: Any = None, groups: Any = None) -> Any:
         assert y is not None
-        assert groups is None
+        self.groups = groups
         for fold in range(3):
             test = np.arange(len(x)) % 3 == fold
             yield np.flatnonzero(~test), np.flatnonzero(test)
@@ -159,6 +181,14 @@ def test_a_splitter_gives_train_and_test() -> None:
         assert fold.test.tolist() == [fold.number, fold.number + 3, fold.number + 6]
         assert sorted([*fold.train, *fold.test]) == list(range(9))
         fold.report(0.0)
+
+
+def test_a_splitter_is_given_the_groups_if_there_are_any() -> None:
+    x, splitter = np.arange(9), Splitter()
+    race_folds(optuna.create_study().ask(), splitter, x, x, groups="abc")
+    assert splitter.groups == "abc"
+    race_folds(optuna.create_study().ask(), splitter, x, x)
+    assert splitter.groups is None
 
 
 @pytest.mark.parametrize("state", [None, np.random.RandomState(1)])

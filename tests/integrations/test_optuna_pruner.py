@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -213,6 +214,8 @@ class TestPrunerContract:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"goal": "win"}, 'goal: expected "keep" or "optimize", got \'win\'.'),
+        ({"criterion": "best"}, 'criterion: expected "mean" or "rank", got \'best\'.'),
         ({"alpha": 1.0}, "alpha: expected a number between 0.5 and 1, both excluded, got 1."),
         ({"alpha": 0.5}, "alpha: expected a number between 0.5 and 1, both excluded, got 0.5."),
         ({"alpha": math.nan}, "alpha: expected a finite number, got nan."),
@@ -560,6 +563,49 @@ def test_means_count_at_every_timepoint() -> None:
     assert judged(study, {**early, **{2 * k + 1: 2.0 for k in range(24)}})
     lucky = {2 * k + 1: 2.0 if k else -100.0 for k in range(24)}  # its mean is lower at the second timepoint
     assert not judged(study, {**early, **lucky})
+
+
+def at_two_timepoints(early: Iterable[float], late: Iterable[float]) -> dict[int, float]:
+    """Reports at two timepoints of each instance; late ones may be missing."""
+    return {2 * i: loss for i, loss in enumerate(early)} | {2 * i + 1: loss for i, loss in enumerate(late)}
+
+
+@pytest.mark.parametrize("criterion", ["mean", "rank"])
+def test_a_rival_must_be_better_at_every_timepoint(criterion: Any) -> None:
+    pruner = PolarBearPruner(n_timepoints=2, criterion=criterion)
+    study = study_of(at_two_timepoints(GOOD, GOOD), pruner=pruner)
+    assert judged(study, at_two_timepoints(BAD, BAD))
+    assert not judged(study, at_two_timepoints(BAD, worse(-1.0)))
+    assert not judged(study, at_two_timepoints(worse(-1.0), BAD))
+    # Better at one timepoint each are two rivals, and neither is a reason.
+    both = study_of(
+        at_two_timepoints(GOOD, worse(2.0)), at_two_timepoints(worse(2.0), GOOD), pruner=PolarBearPruner(n_timepoints=2)
+    )
+    assert not judged(both, at_two_timepoints(BAD, BAD))
+
+
+def test_enough_instances_must_be_shared_at_every_timepoint() -> None:
+    def study() -> optuna.Study:
+        return study_of(
+            at_two_timepoints(GOOD, GOOD), pruner=PolarBearPruner(n_timepoints=2, alpha=0.6, min_instances=3)
+        )
+
+    assert not judged(study(), at_two_timepoints(BAD, BAD[:2]))
+    assert judged(study(), at_two_timepoints(BAD, BAD[:3]))
+    # On how many instances both were seen counts, not on how many either was.
+    elsewhere = {40 + step: loss for step, loss in at_two_timepoints(BAD, BAD).items()}
+    assert not judged(study(), at_two_timepoints(BAD[:2], BAD[:2]) | elsewhere)
+    assert judged(study(), at_two_timepoints(BAD[:3], BAD[:3]) | elsewhere)
+
+
+def test_a_reason_has_the_means_at_the_latest_timepoint_and_every_instance_that_both_have() -> None:
+    study = study_of(at_two_timepoints(GOOD, [loss / 2 for loss in GOOD[:8]]), pruner=PolarBearPruner(n_timepoints=2))
+    trial = running(study, at_two_timepoints(BAD, BAD[:9]))
+    assert trial.should_prune()
+    [reason] = explain(study).to_dict("records")
+    assert reason["mean_by"] == pytest.approx(np.mean(GOOD[:8]) / 2)
+    assert reason["mean"] == pytest.approx(np.mean(BAD[:8]))
+    assert reason["instances"] == list(range(12))
 
 
 def test_infinite_means_say_nothing_and_ranks_decide() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from typing import Any
 from unittest import mock
 
@@ -12,6 +13,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from polarbear_plugins import PolarBearError
+from polarbear_plugins.planning.critical_values import EXACT_RANKS
 from polarbear_plugins.planning.paired_tests import compare_pairs, holm_correction, judge_differences, normality_of
 
 TESTS: list[Any] = ["t", "wilcoxon", "sign"]
@@ -47,6 +49,53 @@ def test_a_known_answer_of_wilcoxons_interval() -> None:
     assert found.p == pytest.approx(0.01953, abs=1e-5)
     assert found.estimate == pytest.approx(-0.46)
     assert (found.low, found.high) == pytest.approx((-0.786, -0.01))
+
+
+def signed_rank_probability(sample: list[float], direction: str) -> float:
+    """P value of Wilcoxon's test by going through all signs of the ranks."""
+    sizes = stats.rankdata(np.abs(sample))
+    positive = float(sizes[np.asarray(sample) > 0].sum())
+    sums = np.array([np.dot(signs, sizes) for signs in itertools.product((0, 1), repeat=len(sample))])
+    less, greater = float((sums <= positive + 1e-9).mean()), float((sums >= positive - 1e-9).mean())
+    return {"less": less, "greater": greater, "two-sided": min(1.0, 2 * min(less, greater))}[direction]
+
+
+@pytest.mark.parametrize("direction", ["two-sided", "less", "greater"])
+def test_without_ties_wilcoxons_test_goes_through_all_signs(direction: Any) -> None:
+    sample = [1.0, -2.0, 3.5, 4.0, -5.0, 6.0, 7.0, 8.5]
+    expected = signed_rank_probability(sample, direction)
+    assert judge_differences(sample, "wilcoxon", direction).p == pytest.approx(expected)
+    # A zero is left out, and what remains is still exact.
+    assert judge_differences([0.0, *sample], "wilcoxon", direction).p == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("direction", ["two-sided", "less", "greater"])
+def test_with_ties_wilcoxons_test_is_normal_with_correction_for_continuity(direction: Any) -> None:
+    sample = [1.0, -1.0, 2.0, 2.0, -3.0, 4.0, 5.0, 5.0, 6.0, -7.0]
+    sizes = stats.rankdata(np.abs(sample))
+    positive, mean = float(sizes[np.array(sample) > 0].sum()), float(sizes.sum()) / 2
+    spread = float(np.sqrt((sizes**2).sum() / 4))
+    # Half a unit towards the middle.
+    towards = {"two-sided": -0.5, "greater": -0.5, "less": 0.5}[direction]
+    score = (positive - mean + towards) / spread
+    tail = {"greater": stats.norm.sf(score), "less": stats.norm.cdf(score), "two-sided": 2 * stats.norm.sf(score)}
+    assert positive > mean
+    assert judge_differences(sample, "wilcoxon", direction).p == pytest.approx(tail[direction])
+
+
+@pytest.mark.parametrize(("count", "exact"), [(EXACT_RANKS, True), (EXACT_RANKS + 1, False)])
+def test_wilcoxons_test_is_exact_up_to_a_number_of_ranks(count: int, exact: bool) -> None:
+    sample = np.where(np.arange(count) % 3 == 0, -1, 1) * np.arange(1.0, count + 1)
+    theirs = stats.wilcoxon(sample, method="exact" if exact else "asymptotic", correction=not exact)
+    assert judge_differences(sample, "wilcoxon").p == pytest.approx(theirs.pvalue, rel=1e-12)
+
+
+@pytest.mark.parametrize(("count", "tested"), [(2, False), (3, True), (5000, True), (5001, False)])
+def test_normality_is_tested_where_the_test_of_shapiro_and_wilk_is_defined(count: int, tested: bool) -> None:
+    sample = np.random.default_rng(1).normal(size=count)
+    with mock.patch("polarbear_plugins.planning.paired_tests._RESAMPLES", 3):
+        found = normality_of(sample).p
+    assert found == (pytest.approx(stats.shapiro(sample).pvalue) if tested else None)
 
 
 def test_the_sign_test_counts_wins_and_leaves_out_ties() -> None:

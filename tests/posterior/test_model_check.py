@@ -49,6 +49,8 @@ def test_a_check_survives_json() -> None:
     assert data["fits"] is False
     assert data["observed"] == [[0.5, 0.5], [None, None]]
     again = read_check(data)
+    assert again.algorithms == CHECK.algorithms
+    assert again.timepoints.tolist() == CHECK.timepoints.tolist()
     assert (again.p, again.first_gap, again.pair_gap) == (CHECK.p, CHECK.first_gap, CHECK.pair_gap)
     for name in ("p_first", "p_pairs", "observed", "modelled"):
         np.testing.assert_array_equal(getattr(again, name), getattr(CHECK, name))
@@ -60,9 +62,11 @@ def test_a_check_without_gaps_survives_json() -> None:
     assert read_check(json.loads(json.dumps(nothing.to_json()))).to_json() == nothing.to_json()
 
 
-def test_an_effect_survives_json() -> None:
-    data = json.loads(json.dumps(EFFECT.to_json(), allow_nan=False))
-    assert GroupEffect.from_json(data, 2).to_json() == EFFECT.to_json()
+@pytest.mark.parametrize("scope", ["new", "same"])
+def test_an_effect_survives_json(scope: Any) -> None:
+    effect = replace(EFFECT, scope=scope)
+    data = json.loads(json.dumps(effect.to_json(), allow_nan=False))
+    assert GroupEffect.from_json(data, 2).to_json() == effect.to_json()
 
 
 def test_a_posterior_with_check_likelihood_and_groups_survives_its_file(tmp_path: Path) -> None:
@@ -153,6 +157,20 @@ def test_a_damaged_check_is_refused(place: int, tmp_path: Path) -> None:
     with pytest.raises((ValueError, TypeError, KeyError)):
         read_check(data)
     refused_in_a_file(tmp_path, check=data)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"p": 1.5}, "p: expected a number from 0 to 1, got 1.5"),
+        ({"p_first": [0.5]}, r"p_first: expected the shape \(2,\), got \(1,\)"),
+        ({"observed": [[2.0, 0.5], [0.5, 0.5]]}, "observed: expected numbers from 0 to 1"),
+        ({"first_gap": {"why": ""}}, r"expected a gap, got the fields \['why'\]"),
+    ],
+)
+def test_what_is_wrong_with_a_check_is_named(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_check({**CHECK.to_json(), **change})
 
 
 @pytest.mark.parametrize("place", range(len(DAMAGED_EFFECTS)))

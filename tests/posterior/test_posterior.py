@@ -5,12 +5,12 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import change_json, column_kinds, table_of
+from builders import cells_of, change_json, column_kinds, posterior_of_logs, table_of
 
 from polarbear_plugins import Posterior, fit
 from polarbear_plugins.errors import MissingExtraError, SourceError
@@ -53,6 +53,14 @@ def test_ratings_are_probabilities_that_sum_to_one() -> None:
     assert ratings.shape == (50, 3, 2)
     assert (ratings > 0).all()
     np.testing.assert_allclose(ratings.sum(axis=-1), 1.0)
+
+
+def test_a_mean_rating_is_that_of_the_draws_and_unknown_where_nothing_was_observed() -> None:
+    ratings = np.array([[[0.25, 0.75], [0.5, 0.5]], [[0.75, 0.25], [1.0, 0.0]], [[0.5, 0.5], [0.9, 0.1]]])
+    one = posterior_of_logs(np.log(np.maximum(ratings, 1e-300)))
+    np.testing.assert_allclose(one.mean_ratings, [[0.5, 0.5], [0.8, 0.2]])
+    known = replace(one, observed=np.array([[True, False], [True, True]]))
+    np.testing.assert_allclose(known.mean_ratings, [[0.5, np.nan], [0.8, 0.2]])
 
 
 def test_a_posterior_that_was_saved_and_loaded_is_the_same(saved: Path) -> None:
@@ -237,6 +245,26 @@ def test_a_larger_probability_gives_a_wider_interval() -> None:
 def test_the_representation_says_what_it_is_and_when_it_is_not_good() -> None:
     assert repr(posterior()) == "Posterior(50 draws, 2 algorithms, 3 timepoints, prior 'bspline', good)"
     assert "NOT GOOD" in repr(posterior(good=False))
+
+
+def test_a_notebook_shows_means_and_intervals_at_a_few_timepoints() -> None:
+    logs = np.log(np.array([[[share, 1 - share]] * 7 for share in np.linspace(0.2, 0.8, 21)]))
+    logs[:, 6] = logs[:, 6, ::-1]  # at the last timepoint the two change places
+    observed = np.ones((7, 2), dtype=bool)
+    observed[0, 1] = False
+    one = replace(
+        posterior_of_logs(logs, timepoints=[1, 2, 3, 4, 5, 6, 7000]), observed=observed, algorithms=("<a>", "b")
+    )
+    page = one._repr_html_()
+    assert cells_of(page) == [
+        ["algorithm", "at 1", "at 3", "at 5", "at 7,000"],
+        ["<a>", *["0.50 (0.23 to 0.77)"] * 4],
+        ["b", "-", *["0.50 (0.23 to 0.77)"] * 3],
+    ]
+    assert "<caption>Rating: mean and 90 % interval</caption>" in page
+    assert page.startswith("<p>Posterior(21 draws, 2 algorithms, 7 timepoints, prior &#x27;gp&#x27;, good)</p>")
+    lower = posterior_of_logs(np.log([[[0.9, 0.1]], [[0.7, 0.3]]]))
+    assert cells_of(lower._repr_html_())[1:] == [["a", "0.80 (0.71 to 0.89)"], ["b", "0.20 (0.11 to 0.29)"]]
 
 
 def test_arviz_gets_the_ratings_and_the_hyperparameters() -> None:

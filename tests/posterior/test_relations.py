@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from builders import column_kinds, posterior_of_logs, table_of
+from builders import cells_of, column_kinds, posterior_of_logs, table_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -145,3 +145,21 @@ def test_relations_have_a_row_for_each_ordered_pair(prior: str) -> None:
         assert row["p_anytime"] == relations.p_anytime[2, 0]
     else:
         assert frame["p_anytime"].isna().all()
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_a_notebook_shows_who_is_better_than_whom_throughout(joint: bool) -> None:
+    # a is better in three draws of four at each timepoint, and in two of them at both; c is never better.
+    both = [[[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]]] * 2
+    either = [[[3.0, 2.0, 1.0], [2.0, 3.0, 1.0]], [[2.0, 3.0, 1.0], [3.0, 2.0, 1.0]]]
+    page = compare(posterior_of_logs([*both, *either], joint=joint), 0.125)._repr_html_()
+    a_b, b_a = ("0.500", "0.000") if joint else ("0.750", "0.250")
+    assert cells_of(page) == [
+        ["better than", "a", "b", "c"],
+        ["a", "", a_b, "1.000"],
+        ["b", b_a, "", "1.000"],
+        ["c", "0.000", "0.000", ""],
+    ]
+    where = "all timepoints at once" if joint else "the least sure timepoint"
+    assert f"<caption>Probability that the row has the higher rating than the column: {where}</caption>" in page
+    assert page.startswith("<p>Relations(3 algorithms, 2 timepoints, epsilon 0.125)</p>")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from polarbear_plugins import Posterior, RaceSettings, Trajectory
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.racing.rules import decide, enter, next_batch, observe, plan, retire
-from polarbear_plugins.racing.state import Order, RaceState, start_race
+from polarbear_plugins.racing.state import Order, Plan, RaceState, start_race
 from polarbear_plugins.racing.verdicts import crossing
 
 NAMES = "abcdefgh"
@@ -245,6 +245,16 @@ def test_a_posterior_that_is_not_good_decides_nothing() -> None:
     assert plan(out).over == "inference"
 
 
+def test_one_good_posterior_among_five_lets_a_race_go_on() -> None:
+    undecided = [[[1.0, 0.0]], [[0.0, 1.0]]]
+    good, poor = posterior(*undecided), posterior(*undecided, good=False)
+    out = state(2, 1)
+    for found in (poor, poor, poor, good, poor, poor, poor, poor):
+        out = decide(out, found)
+        assert plan(out).over is None
+    assert plan(decide(out, poor)) == Plan((), "inference")
+
+
 # Equation 32 and the batch size.
 
 
@@ -301,12 +311,12 @@ def test_the_first_batch_may_lie_outside_the_bounds_and_later_ones_do_not() -> N
 
 
 def test_a_race_without_an_open_pair_is_over() -> None:
-    assert plan(decide(state(2, 1), posterior(*[[[1.0, 0.0]]] * 10))).over == "resolved"
+    assert plan(decide(state(2, 1), posterior(*[[[1.0, 0.0]]] * 10))) == Plan((), "resolved")
 
 
 def test_a_race_stops_after_its_rounds() -> None:
     out = decide(state(2, 1, max_rounds=1), posterior([[1.0, 0.0]], [[0.0, 1.0]]))
-    assert plan(out).over == "max_rounds"
+    assert plan(out) == Plan((), "max_rounds")
 
 
 def test_a_plan_never_costs_more_than_is_left() -> None:
@@ -314,14 +324,14 @@ def test_a_plan_never_costs_more_than_is_left() -> None:
     first = plan(race)
     assert first.cost == 18.0  # three instances of two runs until 3
     race = decide(advance(race), posterior([[1.0, 0.0]] * 3, [[0.0, 1.0]] * 3))
-    assert plan(race).over == "max_cost"
+    assert plan(race) == Plan((), "max_cost")
 
 
 def test_a_finite_suite_ends_the_race_when_it_is_used_up() -> None:
     race = state(2, 1, batch_size=8)
     race = decide(advance(race, 5), posterior([[1.0, 0.0]], [[0.0, 1.0]]))
     assert len(race.table) == 5
-    assert plan(race, 5).over == "instances"
+    assert plan(race, 5) == Plan((), "instances")
 
 
 # Observing.
@@ -335,6 +345,18 @@ def test_observe_ranks_the_runs_of_each_instance_and_leaves_the_state_before_alo
     assert after.table.ranks.tolist() == [[[1, 2, 3]] * 2] * 2
     assert after.cost == 12.0
     assert after.full_cost == 12.0
+
+
+def test_every_run_costs_its_horizon_whether_or_not_it_found_anything() -> None:
+    horizons = {"a": (3.0, 2.0), "b": (3.0, 1.0)}
+    given = [
+        Trajectory(algorithm=name, instance="i", seed=seed, times=[], best=[], horizon=horizon)
+        for name, both in horizons.items()
+        for seed, horizon in enumerate(both)
+    ]
+    after = observe(state(2, 3, replications=2), given)
+    assert after.cost == 9.0
+    assert np.isposinf(after.table.values[0, 0]).all()  # as bad as can be, but there
 
 
 def test_what_ran_shorter_is_absent_later() -> None:

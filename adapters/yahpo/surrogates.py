@@ -250,7 +250,7 @@ class Surrogate:
         where = f"{folder / 'config_space.json'} and encoding.json"
         for name in (*description.numbers, *description.categories):
             if name not in complete.parameters:
-                raise SourceError(f"{where}: the parameter {name!r} of this scenario is missing.")
+                raise SourceError(f"{where}: the parameter {short(name)} of this scenario is missing.")
         for name, parameter in complete.parameters.items():
             if isinstance(parameter, Categorical):
                 wanted = [NOT_ACTIVE, *map(str, parameter.choices)]

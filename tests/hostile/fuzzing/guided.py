@@ -28,11 +28,11 @@ _MOST_BYTES = 4096
 
 
 class Choices(random.Random):
-    """Random numbers that come from bytes; zeros when these are used up."""
+    """Random numbers that come from bytes, and from a generator seeded with them when these are used up."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
-        super().__init__(0)
+        super().__init__(data)
 
     def random(self) -> float:
         """A number from 0 up to 1."""
@@ -41,8 +41,10 @@ class Choices(random.Random):
     def getrandbits(self, count: int, /) -> int:
         """A whole number of so many bits."""
         size = (count + 7) // 8
-        piece = self._data[self._at : self._at + size].ljust(size, b"\0")
+        piece = self._data[self._at : self._at + size]
         self._at += size
+        if len(piece) < size:  # not zeros: who draws without repetition would draw for ever
+            return super().getrandbits(count)
         return int.from_bytes(piece, "little") >> (8 * size - count)
 
 

@@ -227,11 +227,14 @@ class Runner:
                 sys.stdout.flush()
                 os._exit(code)
         deadline = time.monotonic() + timeout
-        while (done := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        # What the tests started is in the child's session, and ends with it.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)
+        done = (0, 0)
+        try:
+            while done == (0, 0) and time.monotonic() < deadline:
+                time.sleep(0.02)
+                done = os.waitpid(child, os.WNOHANG)
+        finally:  # also after ctrl-C; what the tests started is in the child's session, and ends with it
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
         if done == (0, 0):
             os.waitpid(child, 0)
             return None

@@ -99,6 +99,14 @@ def test_independent_timepoints_are_said_to_be_overconfident(
     result = replace(result, _posterior=posterior)
     page = selection_section(result, choices_of(result, posterior), Markup(""))
     assert ("The prior dirichlet treats timepoints as independent" in page) == warned
+    assert (
+        "choice is supported are overconfident. Means are not affected; for the rest, use a temporal" in page
+    ) == warned
+
+
+def test_the_control_names_budgets_with_their_unit(told: RaceResult) -> None:
+    page = selection_section(told, choices_of(told, told.posterior, "seconds"), Markup(""), "seconds")
+    assert page.count("final: the whole budget, 2,000 seconds") == 2  # in the control and in the table
 
 
 # Advice

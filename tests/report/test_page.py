@@ -8,15 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from polarbear_plugins import RaceResult
 from polarbear_plugins.plugins.manager import Plugins
+from polarbear_plugins.posterior.group_effect import GroupEffect
 from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.report import render, write_report
 from polarbear_plugins.report.computed import Computed
 from polarbear_plugins.report.figures import _inline
-from polarbear_plugins.report.page import title_of
+from polarbear_plugins.report.page import _ratings_are, title_of
 from polarbear_plugins.report.style import SCRIPT
 
 pytestmark = pytest.mark.usefixtures("without_figures")
@@ -55,6 +57,16 @@ def test_the_head_says_what_was_compared(told: RaceResult) -> None:
     ) in page
     assert "<title>&lt;b&gt;</title>" in page
     assert "Ratings are probabilities of being the best of all algorithms on a new instance." in page
+
+
+@pytest.mark.parametrize(("scope", "where"), [("new", "of a new group"), ("same", "of the same groups")])
+def test_the_foot_says_what_ratings_are_about(told: RaceResult, scope: Any, where: str) -> None:
+    effect = GroupEffect(scope=scope, groups=2, instances=6, p=0.5, inflation=np.ones(3), spread=np.zeros(3))
+    result = replace(told, _posterior=replace(told.posterior, groups=effect))
+    assert (
+        _ratings_are(result)
+        == f"Ratings are probabilities of being the best of all algorithms on a new instance {where}."
+    )
 
 
 def test_the_choices_and_the_script_that_shows_them_are_in_the_page(told: RaceResult) -> None:

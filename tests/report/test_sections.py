@@ -49,6 +49,13 @@ def test_an_open_pair_says_how_likely_the_one_that_stands_first_is_better(told: 
     assert "more pair" not in says
 
 
+def test_open_pairs_of_stored_rivals_are_not_waited_for(told: RaceResult) -> None:
+    archive = replace(told, state=replace(told.state, stored=("a", "b")))
+    says = text_of(sections.open_questions(archive, None))
+    assert "Every pair that involves a newcomer is settled; 1 of stored rivals is not" in says
+    assert "is not forecast" not in says
+
+
 def test_a_strict_race_is_told_of_crossings(told: RaceResult) -> None:
     for resolution in ("strict", "crossing"):
         settings = replace(told.settings, resolution=resolution)

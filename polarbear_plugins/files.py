@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import csv
 import gzip
 import hashlib
 import json
@@ -208,8 +210,22 @@ def read_text_table(
             low_memory=False,
             encoding="utf-8-sig",
         )
+    _check_last_line(path, separator, len(frame.columns))
     blank = (frame.isna() | (frame == "")).all(axis=1)
     return frame[~blank]
+
+
+def _check_last_line(path: Path, separator: str, columns: int) -> None:
+    """Refuse a file that was cut within a line; pandas would take what is missing for missing values."""
+    with _naming_damage(path), open_unpacked(path) as file:
+        [*last] = collections.deque(file, maxlen=1)
+        text = "" if not last or last[0].endswith((b"\n", b"\r")) else last[0].decode("utf-8", "replace")
+        found = len(next(csv.reader([text], delimiter=separator), []))
+    if 0 < found < columns:
+        raise SourceError(
+            f"{path.name}: its last line has {found} of {columns} columns and no end, so the file was cut. Use a whole "
+            "copy, or delete that line."
+        )
 
 
 def text_table_header(path: Path, separator: str) -> list[str]:

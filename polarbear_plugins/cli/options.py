@@ -144,11 +144,13 @@ def settings_from(
 
 def parse_key_values(options: Iterable[str], option: str) -> dict[str, str]:
     """Dict of options given as ``KEY=VALUE``."""
-    pairs = {}
+    pairs: dict[str, str] = {}
     for text in options:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise InvalidInputError(f"{option}: expected KEY=VALUE, got {text!r}.")
+        if key.strip() in pairs:
+            raise InvalidInputError(f"{option}: {key.strip()} is given twice, as {pairs[key.strip()]!r} and {value!r}.")
         pairs[key.strip()] = value
     return pairs
 

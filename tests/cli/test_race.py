@@ -190,3 +190,8 @@ def test_select_says_where_the_prior_makes_it_too_sure(tmp_path: Path, prior: st
     path = str(tmp_path / "race.npz")
     assert run(*SHORT, "--max-rounds", "1", "--prior", prior, "--output", path).exit_code == 0
     assert ("treats timepoints as independent" in run("select", path).stdout) == warned
+
+
+def test_an_option_given_twice_is_refused() -> None:
+    told = Command("race", "synthetic", "synthetic", "--budget", "5").fail("-P", "seed=1", "-P", "seed=2")
+    assert "--portfolio-option: seed is given twice, as '1' and '2'." in told

@@ -349,6 +349,19 @@ def test_a_long_list_of_columns_is_cut(tmp_path: Path) -> None:
     assert len(str(found.value)) < 1000
 
 
+@pytest.mark.parametrize("ending", ["", ",", ",2", ",2,"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_table_that_was_cut_within_a_line_is_refused(tmp_path: Path, ending: str, packed: bool) -> None:
+    text = f"algorithm,instance,time,value\na,x,1,3\nb,x,1,2\nb,x{ending}"
+    path = tmp_path / ("runs.csv.gz" if packed else "runs.csv")
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    if ending == ",2,":  # all columns are there; the last one is empty: a failed evaluation
+        assert len(list(read_trajectories(path))) == 2
+        return
+    with pytest.raises(SourceError, match=r"its last line has \d of 4 columns and no end, so the file was cut"):
+        list(read_trajectories(path))
+
+
 # --- Optuna
 
 

@@ -30,9 +30,13 @@ def change_journal(path: Path, *statements: str | tuple[str, tuple[Any, ...]], s
     with contextlib.closing(sqlite3.connect(path)) as connection:
         for statement in statements:
             connection.execute(*((statement,) if isinstance(statement, str) else statement))
-        for table in TABLES if seal else ():
-            content = connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608 - names of our own
-            Rows(connection).write(table, (row[:-1] for row in content), replace=True)
+        if seal:
+            content = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES}  # noqa: S608
+            rows = Rows(connection)
+            for table in TABLES:
+                connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names of our own
+            for table in content.keys() - {"totals"}:
+                rows.write(table, (row[:-1] for row in content[table]))
         connection.commit()
 
 

@@ -213,7 +213,7 @@ class Journal(JournalContent):
             self._begin_log()
         with self._transaction():
             if self._expects_log:
-                self._file.connection.execute("DELETE FROM about WHERE key = ?", (LOG_EXPECTED,))
+                self._rows.remove("about", (LOG_EXPECTED, ""))
             yield
         self._expects_log = False
 

@@ -219,7 +219,7 @@ class JournalContent:
             raise
         except AlteredError as problem:
             raise SourceError(
-                f"{self.path}, table {place}: damaged (a row {problem}). Use a copy of the journal that is intact, or "
+                f"{self.path}, table {place}: damaged ({problem}). Use a copy of the journal that is intact, or "
                 "race again."
             ) from None
         except _DAMAGE_ERRORS as problem:

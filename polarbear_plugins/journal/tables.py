@@ -1,7 +1,8 @@
 """The tables of a journal, and the checksum of each row.
 
 A row ends with a checksum of its other columns, its table and the identifier of the journal, so that a row that was
-altered, or that belongs to another journal, is noticed when it is read.
+altered, or that belongs to another journal, is noticed when it is read.  For each table the number of its rows and
+their checksums combined are kept, so that a row that is missing, or there twice, is noticed, too.
 """
 
 from __future__ import annotations
@@ -31,7 +32,13 @@ TABLES = {
     ),
     "rounds": "number INTEGER PRIMARY KEY, json TEXT NOT NULL, resolved BLOB NOT NULL",
     "stored": "place INTEGER PRIMARY KEY, algorithm TEXT NOT NULL, instance TEXT NOT NULL, best BLOB NOT NULL",
+    "totals": "name TEXT PRIMARY KEY, rows INTEGER NOT NULL, combined BLOB NOT NULL",
 }
+_COLUMNS = {table: [column.partition(" ")[0] for column in columns.split(", ")] for table, columns in TABLES.items()}
+# Which rows a new one replaces: those with the same first column, and of the runs also an earlier one of the same.
+_REPLACED = {table: f"{columns[0]} = :{columns[0]}" for table, columns in _COLUMNS.items()}
+_REPLACED["runs"] += " OR (algorithm = :algorithm AND instance = :instance)"
+_BYTES = 16  # of a checksum
 _CONSTRAINTS = {"runs": ", UNIQUE (algorithm, instance)"}
 SCHEMA = frozenset(
     f"CREATE TABLE {table} ({columns}, checksum BLOB NOT NULL{_CONSTRAINTS.get(table, '')}) STRICT"
@@ -73,27 +80,63 @@ class Rows:
         blobs = [value for value in row if isinstance(value, bytes)]
         described = (table, *(len(value) if isinstance(value, bytes) else (value,) for value in row))
         # ascii() writes each of the other types unambiguously, and unlike repr() alike in all versions of Python.
-        digest = hashlib.blake2b(ascii(described).encode(), digest_size=16, key=self._key)
+        digest = hashlib.blake2b(ascii(described).encode(), digest_size=_BYTES, key=self._key)
         digest.update(b"".join(blobs))
         return digest.digest()
 
-    def read(self, table: str, where: str = "TRUE", values: Row = ()) -> Iterator[Row]:
-        """Rows in the order of their first column, without the checksum.
+    def read(self, table: str, where: str = "", values: Row = ()) -> Iterator[Row]:
+        """Rows in the order of their first column, without the checksum; by default all.
 
-        :raises AlteredError: a row does not match its checksum.
+        :raises AlteredError: a row does not match its checksum; or one is missing, if all are read.
         """
-        statement = f"SELECT * FROM {table} WHERE {where} ORDER BY 1"  # noqa: S608 - names of our own
+        statement = f"SELECT * FROM {table} WHERE {where or 'TRUE'} ORDER BY 1"  # noqa: S608 - names of our own
+        count = combined = 0
         for *row, checksum in self._connection.execute(statement, values):
             if self.checksum(table, tuple(row)) != checksum:
-                raise AlteredError("does not match its checksum: it was altered after it was written")
+                raise AlteredError("a row does not match its checksum: it was altered after it was written")
+            count, combined = count + 1, combined ^ int.from_bytes(checksum)
             yield tuple(row)
+        if not where and table != "totals" and (count, combined) != self._total(table):
+            raise AlteredError("rows are missing, or others were added")
 
     def write(self, table: str, rows: Iterable[Row], *, replace: bool = False) -> None:
         """Add rows; with ``replace``, one with the same key replaces the old one."""
-        places = ", ".join("?" * (TABLES[table].count(",") + 2))
-        sealed = ((*row, self.checksum(table, row)) for row in rows)
-        how = "INSERT OR REPLACE" if replace else "INSERT"
-        self._connection.executemany(f"{how} INTO {table} VALUES ({places})", sealed)
+        count, combined = self._total(table)
+        for row in rows:
+            if replace:
+                count, combined = self._remove(table, row, count, combined)
+            checksum = self._insert(table, row)
+            count, combined = count + 1, combined ^ int.from_bytes(checksum)
+        self._keep_total(table, count, combined)
+
+    def remove(self, table: str, row: Row) -> None:
+        """Remove the rows that a row would replace."""
+        self._keep_total(table, *self._remove(table, row, *self._total(table)))
+
+    def _remove(self, table: str, row: Row, count: int, combined: int) -> tuple[int, int]:
+        """Remove the rows that a row would replace; returns the new total."""
+        where, values = _REPLACED[table], dict(zip(_COLUMNS[table], row, strict=True))
+        found = self._connection.execute(f"SELECT checksum FROM {table} WHERE {where}", values).fetchall()  # noqa: S608
+        if found:
+            self._connection.execute(f"DELETE FROM {table} WHERE {where}", values)  # noqa: S608 - names of our own
+        for (checksum,) in found:
+            count, combined = count - 1, combined ^ int.from_bytes(checksum)
+        return count, combined
+
+    def _insert(self, table: str, row: Row, how: str = "INSERT") -> bytes:
+        checksum = self.checksum(table, row)
+        places = ", ".join("?" * (len(row) + 1))
+        self._connection.execute(f"{how} INTO {table} VALUES ({places})", (*row, checksum))
+        return checksum
+
+    def _total(self, table: str) -> tuple[int, int]:
+        """Number of rows of a table, and their checksums combined."""
+        for _, count, combined in self.read("totals", "name = ?", (table,)):
+            return count, int.from_bytes(combined)
+        return 0, 0
+
+    def _keep_total(self, table: str, count: int, combined: int) -> None:
+        self._insert("totals", (table, count, combined.to_bytes(_BYTES)), "INSERT OR REPLACE")
 
 
 def create_tables(connection: sqlite3.Connection) -> Rows:

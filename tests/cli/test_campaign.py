@@ -83,7 +83,8 @@ def test_a_journal_of_other_options_is_refused(tmp_path: Path) -> None:
 
 def test_a_plan_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "run_campaign", None)
-    data = answer("--error", "0.5", "--effect", "1", "--test", "wilcoxon", "--dry-run", "-P", "algorithms=4")
+    four = Command("campaign", *(word.replace("algorithms=2", "algorithms=4") for word in TWO))
+    data = four.data("--error", "0.5", "--effect", "1", "--test", "wilcoxon", "--dry-run")
     assert len(data["pairs"]) == 6
     assert (
         data["instances"]

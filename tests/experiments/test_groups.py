@@ -12,7 +12,7 @@ import pytest
 from builders import assert_same_result
 
 from polarbear_plugins import RaceResult, RaceSettings, load_result, race, resume
-from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.plugins.synthetic import SyntheticAlgorithm, SyntheticSuite
 from polarbear_plugins.problems import Identity
 
@@ -87,7 +87,8 @@ def test_a_newcomer_races_in_the_same_groups(journal: bool, tmp_path: Path) -> N
 def test_a_journal_from_before_its_suite_had_groups_goes_on_without(tmp_path: Path) -> None:
     whole = raced(SyntheticSuite())
     raced(SyntheticSuite(), replace(SETTINGS, max_rounds=1), journal=tmp_path / "race.db")
-    resumed = resume(tmp_path / "race.db", portfolio(), Grouped(), max_rounds=3, workers=0)
+    with pytest.warns(PolarBearWarning, match="the problems of the suite, or the code that makes them, are others"):
+        resumed = resume(tmp_path / "race.db", portfolio(), Grouped(), max_rounds=3, workers=0)
     assert resumed.state.table == whole.state.table
     assert resumed.identities == whole.identities
 

@@ -71,9 +71,8 @@ def test_such_a_race_is_resumed_from_its_journal(tmp_path: Path) -> None:
     whole = race([Counting("a", 1), Counting("b", 2)], Suite(), [1.5, 10, 20], SETTINGS, workers=0)
     journal = tmp_path / "race.db"
     one = RaceSettings(seed=1, per_dimension=True, max_rounds=1)
-    algorithms = [Counting("a", 1), Counting("b", 2)]
-    race(algorithms, Suite(), [1.5, 10, 20], one, workers=0, journal=journal)
-    again = resume(journal, algorithms, Suite(), workers=0, max_rounds=2)
+    race([Counting("a", 1), Counting("b", 2)], Suite(), [1.5, 10, 20], one, workers=0, journal=journal)
+    again = resume(journal, [Counting("a", 1), Counting("b", 2)], Suite(), workers=0, max_rounds=2)
     assert_same_result(again, whole)
 
 

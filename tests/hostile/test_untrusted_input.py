@@ -117,8 +117,11 @@ OPENED = {
     # A journal checks its file itself.
     ("polarbear_plugins/experiments/campaign_runs.py", "Journal.open"),
     ("polarbear_plugins/experiments/open_race.py", "Journal.open"),
-    # The null device, for closed standard streams.
+    # The null device, for closed standard streams and to keep descriptors free.
     ("polarbear_plugins/cli/failures.py", "os.open"),
+    ("polarbear_plugins/execution/starting.py", "os.open"),
+    # /proc.
+    ("polarbear_plugins/execution/memory.py", "os.open"),
     # Regular files by is_file() or check_regular().
     ("polarbear_plugins/testing.py", "file.read_bytes"),
     ("adapters/optuna_study/storages.py", "sqlite3.connect"),

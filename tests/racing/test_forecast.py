@@ -166,6 +166,16 @@ def test_rankings_in_which_both_are_unranked_say_nothing_about_a_pair() -> None:
     np.testing.assert_allclose(full.rankings - found.rankings, [[0.0, 0.0, 6.0]] * 2)
 
 
+def test_a_ranking_of_more_algorithms_tells_more_about_a_pair() -> None:
+    values = np.tile([1.0, 2.0, 3.0, 4.0], (8, 2, 1))
+    values[:, 0, 2:] = np.nan  # at the first timepoint only two were seen
+    result = analyze(table_of(values), SETTINGS)
+    found = _Evidence.of(result.state, result.posterior, [0, 1], _Pairs.among(2))
+    np.testing.assert_allclose(found.unit, _variance(np.array([2.0, 4.0])))
+    np.testing.assert_allclose(found.rankings, 8 + found.unit[:, None] / 2)
+    assert found.unit[0] == pytest.approx(4.0)  # the variance of a log-odds of one half is 1 / (1/2 * 1/2)
+
+
 def test_one_algorithm_left_needs_nothing() -> None:
     table = table_of([[[1.0, 2.0]]] * 40, timepoints=[10])
     found = analyze(table, SETTINGS).forecast(7)

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import table_of
 
 from polarbear_plugins import RaceResult
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.posterior.group_effect import GroupEffect
 from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.report import render, write_report
-from polarbear_plugins.report.computed import Computed
+from polarbear_plugins.report.computed import Computed, compute
 from polarbear_plugins.report.figures import _inline
-from polarbear_plugins.report.page import _ratings_are, title_of
+from polarbear_plugins.report.page import _ratings_are, _subtitle, title_of
 from polarbear_plugins.report.style import SCRIPT
 
 pytestmark = pytest.mark.usefixtures("without_figures")
@@ -57,6 +58,16 @@ def test_the_head_says_what_was_compared(told: RaceResult) -> None:
     ) in page
     assert "<title>&lt;b&gt;</title>" in page
     assert "Ratings are probabilities of being the best of all algorithms on a new instance." in page
+
+
+def test_the_head_names_a_single_timepoint(told: RaceResult) -> None:
+    table = table_of(np.ones((2, 1, 5)), algorithms=told.algorithms, timepoints=[2500])
+    said = _subtitle(replace(told, state=replace(told.state, table=table)), "s")
+    assert said == "5 algorithms · 2 instances · timepoint 2,500 s · alpha 0.9 · epsilon 0.05 · seed 3"
+
+
+def test_before_the_first_round_nothing_is_computed(told: RaceResult) -> None:
+    assert compute(replace(told, state=replace(told.state, rounds=()))) == NOTHING
 
 
 @pytest.mark.parametrize(("scope", "where"), [("new", "of a new group"), ("same", "of the same groups")])

@@ -20,6 +20,7 @@ from polarbear_plugins.racing.state import Elimination
 from polarbear_plugins.rankings.ends import EarlyEnds
 from polarbear_plugins.report import figures as figures_module
 from polarbear_plugins.report import model_sections
+from polarbear_plugins.report.choices import choices_of, selection_section
 from polarbear_plugins.report.figures import Figures
 from polarbear_plugins.report.observations import assumptions, early_end_text, never_found_anything, seen_text
 from polarbear_plugins.report.sections import observed
@@ -175,6 +176,14 @@ def test_a_misfit_is_one_sentence_with_what_follows_from_it(told: RaceResult) ->
     assert "may be best" in conclusion(result, robust=told.posterior)
     sure = posterior_of(np.broadcast_to([0.1, 0.9], (9, 3, 2)), algorithms=("a", "b"), timepoints=told.timepoints)
     assert "Choose b for any budget" in conclusion(result, robust=sure)
+
+
+@pytest.mark.parametrize(("p", "said"), [(0.01, True), (0.6, False)])
+def test_choices_say_that_a_misfit_makes_them_follow_from_first_places(told: RaceResult, p: float, said: bool) -> None:
+    result = checked(told, p)
+    page = selection_section(result, choices_of(result, told.posterior), Markup(""))
+    basis = " Since the model does not fit, that probability follows from first places among them."
+    assert f"weighted over time by the preference.{basis if said else ''}</p>" in page
 
 
 def test_an_elimination_says_whether_wins_alone_show_it(told: RaceResult) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,12 @@ def test_a_budget_of_exactly_a_timepoint_reaches_it() -> None:
     coin = stats.rv_discrete(values=([5, 9], [0.25, 0.75]))()
     np.testing.assert_allclose(weights(coin, 2, 5, 9), [0.0, 0.25, 0.75])
     np.testing.assert_allclose(weights(coin, 5, 7, 8), [0.25, 0.0, 0.75])
+
+
+@pytest.mark.parametrize("off", [-1e-6, 1e-6])
+def test_probabilities_that_rounding_takes_out_of_bounds_count_as_the_bounds(off: float) -> None:
+    rounded = SimpleNamespace(cdf=lambda times: np.where(times < 3, min(off, 0.0), 1 + max(off, 0.0)))
+    np.testing.assert_array_equal(weights(rounded, 1, 2, 3), [0.0, 1.0, 0.0])
 
 
 @given(st.floats(0.1, 3), st.floats(1, 1000), grids)

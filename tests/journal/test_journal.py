@@ -95,6 +95,7 @@ def read_everything(path: Path) -> None:
         assert journal.resolved(2, 3).shape == (2, 3, 3)
         assert list(journal.runs())
         assert journal.failures is not None
+        assert not journal.stored(2)
 
 
 def test_what_is_written_is_read_again(path: Path) -> None:
@@ -354,6 +355,8 @@ def test_flipped_bytes_are_an_error_with_a_reason_or_harmless(filled: Path, seed
     ("statement", "place"),
     [
         ("UPDATE about SET json = '{\"alpha\": 0.9' WHERE key = 'settings'", "table about"),
+        ("INSERT INTO about VALUES ('log_expected', '7', x'')", "table about"),
+        ("INSERT INTO stored VALUES (0, 'csa', 'f1', x'0011223344556677', x'')", "table stored"),
         ("UPDATE instances SET identity = 'f7' WHERE place = 7", "table instances"),
         ("UPDATE instances SET identity = '[1]' WHERE place = 7", "table instances"),
         ("UPDATE rounds SET json = '{'", "table rounds"),

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import run_of, table_of
+from builders import change_json, run_of, table_of
 
 from polarbear_plugins import RaceResult, RaceSettings, RankingTable, Trajectory, analyze, rank
 from polarbear_plugins.errors import InvalidInputError, SourceError
-from polarbear_plugins.files import write_arrays
 from polarbear_plugins.racing import posteriors
 from polarbear_plugins.racing.rules import enter, observe
 from polarbear_plugins.racing.state import RaceState, start_race
@@ -129,13 +128,9 @@ def test_the_runs_of_a_result_have_its_groups() -> None:
     ],
 )
 def test_damaged_groups_in_a_file_are_refused(
-    change: Callable[[dict[str, Any]], object], message: str, tmp_path: Path
+    change: Callable[[dict[str, Any]], None], message: str, tmp_path: Path
 ) -> None:
     path = analyze(table(**GROUPED), SETTINGS).save(tmp_path / "race.npz")
-    with np.load(path) as stored:
-        arrays = dict(stored)
-    data = json.loads(str(arrays["result"]))
-    change(data)
-    write_arrays(path, {**arrays, "result": np.array(json.dumps(data))})
+    change_json(path, "result", change)
     with pytest.raises(SourceError, match=rf"race\.npz.*{message}"):
         RaceResult.load(path)

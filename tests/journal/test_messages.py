@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from polarbear_plugins.journal import messages
+from polarbear_plugins.errors import SourceError
+from polarbear_plugins.journal import custody, messages
 from polarbear_plugins.journal.log import LogDamage
 from polarbear_plugins.journal.tables import Rows
 
@@ -81,6 +82,20 @@ def test_a_damaged_log_is_named_with_the_place_and_what_would_be_lost() -> None:
 )
 def test_an_error_of_sqlite_says_what_to_do(problem: str, said: str) -> None:
     assert str(messages.describe_sqlite_error(RACE, sqlite3.OperationalError(problem))) == f"race.db{said}"
+
+
+def test_a_journal_that_vanished_and_can_be_written_nowhere_is_an_error_with_every_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, places = tmp_path / "race.db", [tmp_path / "no" / "race.db", tmp_path / "nor" / "race.db"]
+    monkeypatch.setattr(custody, "_places_for_a_copy", lambda _: iter(places))
+    path.touch()
+    file = custody.OpenFile(path)
+    with pytest.raises(SourceError) as caught:
+        file.move_to_a_copy()
+    file.close()
+    tried = "; ".join(f"{place}: unable to open database file" for place in places)
+    assert str(caught.value) == f"{path} was deleted or moved during the race, and cannot be written again ({tried})."
 
 
 def test_the_checksum_of_a_row_is_the_same_in_all_versions() -> None:

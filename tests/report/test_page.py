@@ -60,6 +60,28 @@ def test_the_head_says_what_was_compared(told: RaceResult) -> None:
     assert "Ratings are probabilities of being the best of all algorithms on a new instance." in page
 
 
+def test_the_frame_of_the_page_is_complete(told: RaceResult) -> None:
+    page = page_of(told, title="t")
+    frame = page
+    for begin, end in [
+        ("<style>", "</style>"),
+        ("<main>\\n", "</main>"),
+        ('content="', '"'),
+        (r"<script\b[^>]*>", "</script>"),
+    ]:
+        frame = re.sub(rf"(?s)({begin}).*?({end})", r"\1\2", frame)
+    assert frame == (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta http-equiv="Content-Security-Policy" content="">\n<meta name="generator" content="">\n'
+        '<meta name="viewport" content="">\n<title>t</title>\n<style></style>\n</head>\n<body>\n'
+        '<header><h1>t</h1><p class="quiet">5 algorithms · 6 instances · 3 timepoints 10 to 2,000 · alpha 0.9 · '
+        "epsilon 0.05 · seed 3</p></header>\n<main>\n</main>\n"
+        "<footer>Written by polarbear-plugins. Ratings are probabilities of being the best of all algorithms on a new "
+        "instance. Everything here follows from rankings, not from how far values lie apart.</footer>\n"
+        '<script type="application/json" id="choices"></script>\n<script></script>\n</body>\n</html>\n'
+    )
+
+
 def test_the_head_names_a_single_timepoint(told: RaceResult) -> None:
     table = table_of(np.ones((2, 1, 5)), algorithms=told.algorithms, timepoints=[2500])
     said = _subtitle(replace(told, state=replace(told.state, table=table)), "s")

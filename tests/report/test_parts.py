@@ -244,6 +244,7 @@ def test_dimensions_are_told_apart_where_there_are_several(told: RaceResult) -> 
         "Instances of 2 dimensions are pooled (2 with d = 2, 4 with d = 5): a budget is as many evaluations for all of "
         "them; --budget 2000d would count in multiples of d. --by dimension tells them apart."
     )
+    assert observed(result).startswith(f"<p>{sentence}</p><p>On how many")
     multiples = replace(result, about={"dimensions": dimensions, "per_dimension": True})
     assert "(2 with d = 2, 4 with d = 5): budgets are multiples of d." in assumptions(multiples)[0]
     assert model_sections.dimensions(told) == ""

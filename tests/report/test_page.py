@@ -16,9 +16,9 @@ from polarbear_plugins import RaceResult
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.posterior.group_effect import GroupEffect
 from polarbear_plugins.posterior.posterior import Diagnostics
-from polarbear_plugins.report import render, write_report
+from polarbear_plugins.report import page, render, write_report
 from polarbear_plugins.report.computed import Computed, compute
-from polarbear_plugins.report.figures import _inline
+from polarbear_plugins.report.figures import Figures, _inline
 from polarbear_plugins.report.page import _ratings_are, _subtitle, title_of
 from polarbear_plugins.report.style import SCRIPT
 
@@ -124,6 +124,17 @@ def test_without_matplotlib_the_page_says_how_to_get_figures(told: RaceResult) -
         '<p class="warning">There are no figures in this report. A figure needs &#x27;matplotlib&#x27;, which is not '
         "installed."
     ) in page_of(told)
+
+
+def test_figures_get_the_unit_and_the_posterior_to_choose_from(
+    told: RaceResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(page, "Figures", lambda *arguments: given.append(arguments) or Figures(told))
+    robust = replace(told.posterior)
+    render(told, plugins=Plugins(), known=Computed(None, robust, None), unit="s")
+    [[result, unit, posterior]] = given
+    assert (result is told, unit, posterior is robust) == (True, "s", True)
 
 
 def test_a_file_holds_the_page(told: RaceResult, tmp_path: Path) -> None:

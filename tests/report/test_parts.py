@@ -238,6 +238,8 @@ def test_dimensions_are_told_apart_where_there_are_several(told: RaceResult) -> 
     dimensions = {f"f{number}": 2 if number < 3 else 5 for number in range(1, 7)}
     result = replace(told, about={"dimensions": dimensions})
     section = model_sections.dimensions(result)
+    assert "tells them apart.</p><p>The algorithm most often first, and its share of the first places; ties" in section
+    assert "ties are split.</p><div" in section
     assert [row[:2] for row in cells_of(section)] == [["dimension", "instances"], ["d = 2", "2"], ["d = 5", "4"]]
     [sentence] = assumptions(result)
     assert sentence == (

@@ -402,6 +402,16 @@ def test_with_dirichlet_adds_the_density_of_the_utilities_under_a_dirichlet_prio
     np.testing.assert_allclose(differences, differences[0], atol=1e-6)
 
 
+def test_a_prior_leaves_sets_as_small_in_memory_as_they_are() -> None:
+    data = statistics([[1, 2, 3], [2, 1, 3]])
+    [(members, counts)] = data.sets
+    small = Statistics(data.wins, ((members.astype(np.int8), counts),), data.ties)  # as very many sets are kept
+    [(more, how_often)] = small.with_dirichlet(0.5).sets
+    assert more.dtype == np.int8
+    assert more.tolist() == [*members.tolist(), [1, 1, 1]]
+    assert how_often.tolist() == [*counts, 1.5]
+
+
 @pytest.mark.parametrize("n", range(2, 11))
 def test_the_helmert_matrix_has_orthonormal_columns_that_sum_to_zero(n: int) -> None:
     matrix = helmert(n)

@@ -101,6 +101,11 @@ def test_a_preference_without_meaning_is_refused(wrong: Any, message: str) -> No
         as_preference(wrong, np.array([1.0, 2.0, 3.0]))
 
 
+def test_weights_that_are_no_vector_are_refused_as_a_preference() -> None:
+    with pytest.raises(InvalidInputError, match=r"^preference\b"):
+        weights([[1, 2, 3], [4, 5, 6]], 1, 2, 3)
+
+
 def test_a_budget_is_served_by_the_last_timepoint_it_reaches() -> None:
     # Uniform from 0 to 10: below 2 and up to 5 the first timepoint serves, from 5 to 9 the second, beyond the last.
     np.testing.assert_allclose(weights(stats.uniform(0, 10), 2, 5, 9), [0.5, 0.4, 0.1])

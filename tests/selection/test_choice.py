@@ -297,3 +297,8 @@ def test_about_the_best_is_what_would_beat_the_best_in_45_of_100_instances() -> 
     just, below = ([*others[:3] * 0.45 / 0.55 + change, *others[3:] + change] for change in (1e-9, -1e-9))
     for values, expected in ((just, True), (below, False)):
         assert about_best(np.stack([others, values], axis=1), 1).tolist() == [expected] * 5
+
+
+def test_a_candidate_that_is_named_twice_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"^among: 'a' is named more than once\.$"):
+        select(posterior_of([[[0.5, 0.5]]]), ["a", "a"])

@@ -302,3 +302,10 @@ def test_about_the_best_is_what_would_beat_the_best_in_45_of_100_instances() -> 
 def test_a_candidate_that_is_named_twice_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"^among: 'a' is named more than once\.$"):
         select(posterior_of([[[0.5, 0.5]]]), ["a", "a"])
+
+
+def test_a_choice_that_is_supported_says_so_in_json_and_names_nobody_else() -> None:
+    choice = select(posterior_of([[[0.9, 0.1]]] * 4))
+    told = choice.to_dict()
+    assert (told["algorithm"], told["support"], choice.support) == ("a", 1.0, 1.0)
+    assert "may be better" not in repr(choice)

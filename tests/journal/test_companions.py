@@ -131,7 +131,7 @@ def test_a_journal_that_vanishes_during_the_race_is_written_again(
                 case "folder deleted":
                     shutil.rmtree(path.parent)
 
-    with pytest.warns(PolarBearWarning, match=r"was deleted, moved or replaced while the race was using it") as told:
+    with pytest.warns(PolarBearWarning, match=rf"{path} or its log was deleted, moved or replaced while") as told:
         result = race("synthetic", "synthetic", [1, 2], SETTINGS, journal=path, progress=harm, **OPTIONS)
     assert_same_result(result, in_peace)
     where = {

@@ -16,6 +16,7 @@ from builders import change_journal
 from polarbear_plugins import Trajectory, resume
 from polarbear_plugins.errors import PolarBearError, SourceError
 from polarbear_plugins.journal.journal import Journal
+from polarbear_plugins.journal.log import log_of
 from polarbear_plugins.journal.reading import Entry, JournalRun
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.racing.state import Elimination, Failure, Round
@@ -95,6 +96,7 @@ def read_everything(path: Path) -> None:
         assert journal.resolved(2, 3).shape == (2, 3, 3)
         assert list(journal.runs())
         assert journal.failures is not None
+        assert not journal.stored(2)
 
 
 def test_what_is_written_is_read_again(path: Path) -> None:
@@ -354,6 +356,8 @@ def test_flipped_bytes_are_an_error_with_a_reason_or_harmless(filled: Path, seed
     ("statement", "place"),
     [
         ("UPDATE about SET json = '{\"alpha\": 0.9' WHERE key = 'settings'", "table about"),
+        ("INSERT INTO about VALUES ('log_expected', '7', x'')", "table about"),
+        ("INSERT INTO stored VALUES (0, 'csa', 'f1', x'0011223344556677', x'')", "table stored"),
         ("UPDATE instances SET identity = 'f7' WHERE place = 7", "table instances"),
         ("UPDATE instances SET identity = '[1]' WHERE place = 7", "table instances"),
         ("UPDATE rounds SET json = '{'", "table rounds"),
@@ -425,6 +429,16 @@ def test_what_a_killed_process_wrote_is_read(path: Path) -> None:
     assert [(run.trajectory.instance, run.trajectory.best.tolist()) for run in runs] == [
         (f"f{number}", [float(number)]) for number in range(20)
     ]
+
+
+def test_a_journal_that_was_killed_before_its_first_run_can_be_opened_again_and_again(path: Path) -> None:
+    killed = path.with_name("killed.db")
+    with Journal.create(path, ABOUT, NAMES):
+        killed.write_bytes(path.read_bytes())
+        log_of(killed).write_bytes(log_of(path).read_bytes())
+    for _ in range(3):
+        with Journal.open(killed) as journal:
+            assert journal.about == ABOUT
 
 
 def test_a_journal_holds_plain_data_only(filled: Path) -> None:

@@ -324,6 +324,19 @@ def test_many_timepoints_with_different_sets_are_still_the_sum_of_the_timepoints
         assert not Likelihood(whole).gradient(x)[t].any()
 
 
+def test_timepoints_in_several_blocks_are_still_the_sum_of_the_timepoints() -> None:
+    # Rankings of many algorithms hardly share a set, so that not all timepoints are in one product.
+    ranks = random_ranks(20, 5, 12, levels=1_000_000, absent=0.0)
+    whole = statistics_of(ranks, np.ones(len(ranks)))
+    blocks = likelihood._blocks(whole)
+    assert len(blocks) > 1
+    assert [t for block in blocks for t in range(5)[block.timepoints]] == list(range(5))
+    x = np.random.default_rng(5).normal(size=ranks.shape[1:])
+    parts = [Likelihood(whole.at(t)) for t in range(5)]
+    expected = sum(float(part.value(x[t : t + 1])) for t, part in enumerate(parts))
+    assert Likelihood(whole).value(x) == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize("ranks", DERIVATIVE_CASES.values(), ids=DERIVATIVE_CASES)
 def test_the_weight_two_is_the_ranking_twice(ranks: RankArray) -> None:
     twice = Likelihood(statistics_of(np.concatenate([ranks, ranks]), np.ones(2 * len(ranks))))
@@ -387,6 +400,16 @@ def test_with_dirichlet_adds_the_density_of_the_utilities_under_a_dirichlet_prio
         added = Likelihood(data.with_dirichlet(alpha)).value(x) - Likelihood(data).value(x)
         differences.append(float(added) - density)
     np.testing.assert_allclose(differences, differences[0], atol=1e-6)
+
+
+def test_a_prior_leaves_sets_as_small_in_memory_as_they_are() -> None:
+    data = statistics([[1, 2, 3], [2, 1, 3]])
+    [(members, counts)] = data.sets
+    small = Statistics(data.wins, ((members.astype(np.int8), counts),), data.ties)  # as very many sets are kept
+    [(more, how_often)] = small.with_dirichlet(0.5).sets
+    assert more.dtype == np.int8
+    assert more.tolist() == [*members.tolist(), [1, 1, 1]]
+    assert how_often.tolist() == [*counts, 1.5]
 
 
 @pytest.mark.parametrize("n", range(2, 11))

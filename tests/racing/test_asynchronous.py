@@ -77,6 +77,12 @@ def test_who_is_ahead_takes_what_later_rounds_will_ask_for() -> None:
     assert list(itertools.islice(progress.ahead(40), 3)) == [("a", 0), ("b", 0), ("a", 1)]
 
 
+@pytest.mark.parametrize(("here", "wanted"), [([], 2), (["a"], 1)])
+def test_a_race_of_given_algorithms_waits_for_two(here: list[str], wanted: int) -> None:
+    standing = AsynchronousRace(SETTINGS, [1.0]).standing({}, INSTANCES, {1: here})
+    assert (standing.round, standing.newcomers, standing.orders) == (1, wanted, ())
+
+
 def test_a_race_with_room_asks_for_newcomers_and_never_ends_by_itself() -> None:
     race = AsynchronousRace(SETTINGS, [1.0], room=3)
     assert race.standing({}, INSTANCES, {}).newcomers == 3

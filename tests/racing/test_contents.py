@@ -10,6 +10,7 @@ import pytest
 from builders import race_by_hand, table_of
 
 from polarbear_plugins import RaceResult
+from polarbear_plugins.posterior.group_effect import GroupEffect
 from polarbear_plugins.posterior.posterior import Diagnostics
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.racing.state import Elimination
@@ -161,6 +162,12 @@ def test_json_has_the_contents_of_the_result(told: RaceResult) -> None:
     assert "stored" not in data
     assert "groups" not in data
     assert with_stored(told, "d").to_dict()["stored"] == ["d"]
+
+
+def test_json_says_what_groups_do(told: RaceResult) -> None:
+    effect = GroupEffect(scope="same", groups=2, instances=6, p=0.5, inflation=np.ones(3), spread=np.zeros(3))
+    data = replace(told, _posterior=replace(told.posterior, groups=effect)).to_dict()
+    assert data["scope"] == effect.to_json()
 
 
 def test_numbers_that_json_does_not_have_are_null(told: RaceResult) -> None:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from polarbear_plugins import UNRANKED, PolarBearError, RaceResult, RaceSettings, race
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, draw_log_ratings, synthetic_portfolio
 from polarbear_plugins.racing.analysis import analyze
-from polarbear_plugins.racing.forecast import forecast
+from polarbear_plugins.racing.forecast import Forecast, forecast
 from polarbear_plugins.racing.rules import next_batch
-from polarbear_plugins.racing.simulation import _correlation, _Evidence, _Pairs, _variance
+from polarbear_plugins.racing.simulation import Simulations, _correlation, _Evidence, _Pairs, _variance
 
 SETTINGS = RaceSettings(alpha=0.95, epsilon=0.1, draws=1000, seed=1)
 
@@ -166,10 +166,46 @@ def test_rankings_in_which_both_are_unranked_say_nothing_about_a_pair() -> None:
     np.testing.assert_allclose(full.rankings - found.rankings, [[0.0, 0.0, 6.0]] * 2)
 
 
+def test_a_ranking_of_more_algorithms_tells_more_about_a_pair() -> None:
+    values = np.tile([1.0, 2.0, 3.0, 4.0], (8, 2, 1))
+    values[:, 0, 2:] = np.nan  # at the first timepoint only two were seen
+    result = analyze(table_of(values), SETTINGS)
+    found = _Evidence.of(result.state, result.posterior, [0, 1], _Pairs.among(2))
+    np.testing.assert_allclose(found.unit, _variance(np.array([2.0, 4.0])))
+    np.testing.assert_allclose(found.rankings, 8 + found.unit[:, None] / 2)
+    assert found.unit[0] == pytest.approx(4.0)  # the variance of a log-odds of one half is 1 / (1/2 * 1/2)
+
+
 def test_one_algorithm_left_needs_nothing() -> None:
     table = table_of([[[1.0, 2.0]]] * 40, timepoints=[10])
     found = analyze(table, SETTINGS).forecast(7)
     assert (found.instances.tolist(), found.mean, found.median) == ([0.0] * 7, 0.0, 0)
+
+
+def test_json_has_the_quantiles_of_instances_and_costs() -> None:
+    simulated = np.array([*range(1, 11), np.inf])
+    found = Forecast(instances=simulated, costs=100 * simulated)
+    assert found.to_dict() == {
+        "instances": {"mean": None, "low": 2, "median": 6, "high": 10},
+        "cost": {"low": 200, "median": 600, "high": 1000},
+        "interval": 0.8,
+        "simulations": 11,
+        "unfinished": 1,
+    }
+
+
+def test_in_a_simulation_rankings_of_the_few_that_are_left_tell_less() -> None:
+    result = analyze(table_of(np.tile([1.0, 2.0, 3.0, 4.0], (8, 2, 1))), SETTINGS)
+    state = replace(result.state, resolved=np.zeros_like(result.state.resolved), batch=5)
+    simulations = Simulations(state, result.posterior, [0, 1], 3, np.random.default_rng(0))
+    mean, spread = simulations._observe(np.arange(3))
+    # So far four algorithms were ranked, now two: five rankings are worth fewer of those before.
+    added = 5 * float(_variance(np.array(4.0)) / _variance(np.array(2.0)))
+    assert 0 < added < 5
+    np.testing.assert_allclose(simulations._added, np.full((3, 2, 1), added))
+    known = simulations._known
+    np.testing.assert_allclose(spread, np.tile(known.spread / np.sqrt(1 + added / known.rankings), (3, 1, 1)))
+    assert mean.shape == (3, 2, 1)
 
 
 def test_what_takes_too_long_is_said_to() -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from builders import run_of, table_of
+from builders import change_json, run_of, table_of
 
 from polarbear_plugins import RaceResult, RaceSettings, RankingTable, Trajectory, analyze, rank
 from polarbear_plugins.errors import InvalidInputError, SourceError
-from polarbear_plugins.files import write_arrays
+from polarbear_plugins.racing import posteriors
 from polarbear_plugins.racing.rules import enter, observe
 from polarbear_plugins.racing.state import RaceState, start_race
 
@@ -54,6 +55,28 @@ def test_a_race_has_groups_on_all_instances_or_on_none() -> None:
     begun = observe(start(), runs("ab", "g1"))
     with pytest.raises(InvalidInputError, match="instance 'g1' has the group 'g', and 'x' has none"):
         observe(begun, [run_of("a", "x", horizon=1)])
+
+
+@pytest.mark.parametrize(
+    ("groups", "fixed", "in_a_round"),
+    [
+        ("same", False, "none"),
+        ("same", True, "none"),
+        ("auto", True, "none"),
+        ("auto", False, "auto"),
+        ("new", True, "new"),
+        ("none", True, "none"),
+    ],
+)
+def test_groups_that_are_all_there_are_are_examined_only_for_a_result(
+    groups: Any, fixed: bool, in_a_round: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(posteriors, "fit", lambda *_, **options: given.append(options["groups"]))
+    state = observe(start_race("ab", [1], replace(SETTINGS, groups=groups)), runs("ab", "g1", "h1", fixed=fixed))
+    for check in (False, True):
+        posteriors.infer(state, 1, check=check)
+    assert given == [in_a_round, groups]
 
 
 # Results
@@ -105,13 +128,9 @@ def test_the_runs_of_a_result_have_its_groups() -> None:
     ],
 )
 def test_damaged_groups_in_a_file_are_refused(
-    change: Callable[[dict[str, Any]], object], message: str, tmp_path: Path
+    change: Callable[[dict[str, Any]], None], message: str, tmp_path: Path
 ) -> None:
     path = analyze(table(**GROUPED), SETTINGS).save(tmp_path / "race.npz")
-    with np.load(path) as stored:
-        arrays = dict(stored)
-    data = json.loads(str(arrays["result"]))
-    change(data)
-    write_arrays(path, {**arrays, "result": np.array(json.dumps(data))})
+    change_json(path, "result", change)
     with pytest.raises(SourceError, match=rf"race\.npz.*{message}"):
         RaceResult.load(path)

@@ -260,6 +260,11 @@ ROUND = Round(
 )
 
 
+def test_an_analysis_without_a_seed_has_the_seed_0_and_else_the_settings_it_was_given() -> None:
+    settings = RaceSettings(alpha=0.9, draws=100)
+    assert analyze(wins_table([3], 4), settings).settings == replace(settings, seed=0)
+
+
 def test_a_round_survives_json() -> None:
     assert Round.from_json(json.loads(json.dumps(asdict(ROUND)))) == ROUND
 

@@ -141,6 +141,12 @@ def test_what_was_given_in_python_is_named(told: RaceResult, missing: tuple[str,
     assert call == f"race({portfolio}, {suite}, [10, 100, 2000], {settings}{options})"
 
 
+def test_a_portfolio_and_a_suite_without_options_are_called_without_any(told: RaceResult) -> None:
+    plain = {what: {**source, "options": "{}"} for what, source in RACED.items()}
+    call = asked(told, plain, dependence="none")[1]
+    assert call.endswith("RaceSettings(alpha=0.9, dependence='none', max_rounds=3, seed=3))")
+
+
 def test_an_archive_is_named_if_there_are_stored_rivals(told: RaceResult) -> None:
     about = {**RACED, "against": {"sources": ["one.csv", "two.csv"], "options": {"maximize": True}}}
     words = asked(told, about, stored=("d",))[1]

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import table_of
 
 from polarbear_plugins import RaceResult
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.posterior.group_effect import GroupEffect
 from polarbear_plugins.posterior.posterior import Diagnostics
-from polarbear_plugins.report import render, write_report
-from polarbear_plugins.report.computed import Computed
-from polarbear_plugins.report.figures import _inline
-from polarbear_plugins.report.page import _ratings_are, title_of
+from polarbear_plugins.report import page, render, write_report
+from polarbear_plugins.report.computed import Computed, compute
+from polarbear_plugins.report.figures import Figures, _inline
+from polarbear_plugins.report.page import _ratings_are, _subtitle, title_of
 from polarbear_plugins.report.style import SCRIPT
 
 pytestmark = pytest.mark.usefixtures("without_figures")
@@ -59,6 +60,38 @@ def test_the_head_says_what_was_compared(told: RaceResult) -> None:
     assert "Ratings are probabilities of being the best of all algorithms on a new instance." in page
 
 
+def test_the_frame_of_the_page_is_complete(told: RaceResult) -> None:
+    page = page_of(told, title="t")
+    frame = page
+    for begin, end in [
+        ("<style>", "</style>"),
+        ("<main>\\n", "</main>"),
+        ('content="', '"'),
+        (r"<script\b[^>]*>", "</script>"),
+    ]:
+        frame = re.sub(rf"(?s)({begin}).*?({end})", r"\1\2", frame)
+    assert frame == (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta http-equiv="Content-Security-Policy" content="">\n<meta name="generator" content="">\n'
+        '<meta name="viewport" content="">\n<title>t</title>\n<style></style>\n</head>\n<body>\n'
+        '<header><h1>t</h1><p class="quiet">5 algorithms · 6 instances · 3 timepoints 10 to 2,000 · alpha 0.9 · '
+        "epsilon 0.05 · seed 3</p></header>\n<main>\n</main>\n"
+        "<footer>Written by polarbear-plugins. Ratings are probabilities of being the best of all algorithms on a new "
+        "instance. Everything here follows from rankings, not from how far values lie apart.</footer>\n"
+        '<script type="application/json" id="choices"></script>\n<script></script>\n</body>\n</html>\n'
+    )
+
+
+def test_the_head_names_a_single_timepoint(told: RaceResult) -> None:
+    table = table_of(np.ones((2, 1, 5)), algorithms=told.algorithms, timepoints=[2500])
+    said = _subtitle(replace(told, state=replace(told.state, table=table)), "s")
+    assert said == "5 algorithms · 2 instances · timepoint 2,500 s · alpha 0.9 · epsilon 0.05 · seed 3"
+
+
+def test_before_the_first_round_nothing_is_computed(told: RaceResult) -> None:
+    assert compute(replace(told, state=replace(told.state, rounds=()))) == NOTHING
+
+
 @pytest.mark.parametrize(("scope", "where"), [("new", "of a new group"), ("same", "of the same groups")])
 def test_the_foot_says_what_ratings_are_about(told: RaceResult, scope: Any, where: str) -> None:
     effect = GroupEffect(scope=scope, groups=2, instances=6, p=0.5, inflation=np.ones(3), spread=np.zeros(3))
@@ -91,6 +124,17 @@ def test_without_matplotlib_the_page_says_how_to_get_figures(told: RaceResult) -
         '<p class="warning">There are no figures in this report. A figure needs &#x27;matplotlib&#x27;, which is not '
         "installed."
     ) in page_of(told)
+
+
+def test_figures_get_the_unit_and_the_posterior_to_choose_from(
+    told: RaceResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(page, "Figures", lambda *arguments: given.append(arguments) or Figures(told))
+    robust = replace(told.posterior)
+    render(told, plugins=Plugins(), known=Computed(None, robust, None), unit="s")
+    [[result, unit, posterior]] = given
+    assert (result is told, unit, posterior is robust) == (True, "s", True)
 
 
 def test_a_file_holds_the_page(told: RaceResult, tmp_path: Path) -> None:

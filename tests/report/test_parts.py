@@ -20,6 +20,7 @@ from polarbear_plugins.racing.state import Elimination
 from polarbear_plugins.rankings.ends import EarlyEnds
 from polarbear_plugins.report import figures as figures_module
 from polarbear_plugins.report import model_sections
+from polarbear_plugins.report.choices import choices_of, selection_section
 from polarbear_plugins.report.figures import Figures
 from polarbear_plugins.report.observations import assumptions, early_end_text, never_found_anything, seen_text
 from polarbear_plugins.report.sections import observed
@@ -177,6 +178,14 @@ def test_a_misfit_is_one_sentence_with_what_follows_from_it(told: RaceResult) ->
     assert "Choose b for any budget" in conclusion(result, robust=sure)
 
 
+@pytest.mark.parametrize(("p", "said"), [(0.01, True), (0.6, False)])
+def test_choices_say_that_a_misfit_makes_them_follow_from_first_places(told: RaceResult, p: float, said: bool) -> None:
+    result = checked(told, p)
+    page = selection_section(result, choices_of(result, told.posterior), Markup(""))
+    basis = " Since the model does not fit, that probability follows from first places among them."
+    assert f"weighted over time by the preference.{basis if said else ''}</p>" in page
+
+
 def test_an_elimination_says_whether_wins_alone_show_it(told: RaceResult) -> None:
     values = np.tile([5.0, 1.0, 3.0, 2.0, 4.0], (90, 3, 1))
     values[::2, :, 2] = 0.0  # c wins every other time
@@ -229,12 +238,15 @@ def test_dimensions_are_told_apart_where_there_are_several(told: RaceResult) -> 
     dimensions = {f"f{number}": 2 if number < 3 else 5 for number in range(1, 7)}
     result = replace(told, about={"dimensions": dimensions})
     section = model_sections.dimensions(result)
+    assert "tells them apart.</p><p>The algorithm most often first, and its share of the first places; ties" in section
+    assert "ties are split.</p><div" in section
     assert [row[:2] for row in cells_of(section)] == [["dimension", "instances"], ["d = 2", "2"], ["d = 5", "4"]]
     [sentence] = assumptions(result)
     assert sentence == (
         "Instances of 2 dimensions are pooled (2 with d = 2, 4 with d = 5): a budget is as many evaluations for all of "
         "them; --budget 2000d would count in multiples of d. --by dimension tells them apart."
     )
+    assert observed(result).startswith(f"<p>{sentence}</p><p>On how many")
     multiples = replace(result, about={"dimensions": dimensions, "per_dimension": True})
     assert "(2 with d = 2, 4 with d = 5): budgets are multiples of d." in assumptions(multiples)[0]
     assert model_sections.dimensions(told) == ""

@@ -256,6 +256,7 @@ def test_the_conclusion_counts_names_and_prices(told: RaceResult) -> None:
         ("inference", ", stopped because no posterior is good enough to decide on."),
         ("interrupted", ", interrupted."),
         ("analyzed", "."),
+        ("resolved", "."),
         ("a word of its own", "."),
     ],
 )

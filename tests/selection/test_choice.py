@@ -12,6 +12,7 @@ from scipy import stats
 
 from polarbear_plugins import Posterior, RaceResult, fit, select
 from polarbear_plugins.errors import InvalidInputError
+from polarbear_plugins.selection.support import about_best
 
 PREFERENCES = ["uniform", "log-uniform", "final", "worst"]
 RISKS = ["best", "expected", "quantile:0.05"]
@@ -289,3 +290,22 @@ def test_a_choice_gives_what_it_chose_from(raced: RaceResult) -> None:
     assert column_kinds(frame) == {"draw": "int", "algorithm": "names", "value": "float"}
     means = frame.groupby("algorithm", observed=True)["value"].mean()
     np.testing.assert_allclose(means, choice.summary()["mean"].loc[list(choice.candidates)])
+
+
+def test_about_the_best_is_what_would_beat_the_best_in_45_of_100_instances() -> None:
+    others = np.array([0.8, 0.3, 2.0, 0.0, -1.0])
+    just, below = ([*others[:3] * 0.45 / 0.55 + change, *others[3:] + change] for change in (1e-9, -1e-9))
+    for values, expected in ((just, True), (below, False)):
+        assert about_best(np.stack([others, values], axis=1), 1).tolist() == [expected] * 5
+
+
+def test_a_candidate_that_is_named_twice_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"^among: 'a' is named more than once\.$"):
+        select(posterior_of([[[0.5, 0.5]]]), ["a", "a"])
+
+
+def test_a_choice_that_is_supported_says_so_in_json_and_names_nobody_else() -> None:
+    choice = select(posterior_of([[[0.9, 0.1]]] * 4))
+    told = choice.to_dict()
+    assert (told["algorithm"], told["support"], choice.support) == ("a", 1.0, 1.0)
+    assert "may be better" not in repr(choice)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Callable
 from itertools import combinations, combinations_with_replacement
@@ -7,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import column_kinds, posterior_of
+from builders import cells_of, column_kinds, posterior_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -289,6 +290,18 @@ def test_the_representation_says_which_method_was_used() -> None:
     choice = select_portfolio(posterior_of(CROSSING), 2, preference="worst", exact_up_to=0, repeat=False)
     assert repr(choice).startswith("PortfolioChoice(a + c by greedy+local search of ")
     assert choice.size == 2
+
+
+def test_a_notebook_shows_the_choice_and_the_ten_best_portfolios() -> None:
+    # 15 portfolios of two, from the best on: the value is the sum of the ratings.
+    choice = select_portfolio(posterior_of([[[0.4, 0.3, 0.2, 0.06, 0.04]]]), 2)
+    page = choice._repr_html_()
+    assert page.startswith(f"<p>{html.escape(repr(choice))}</p><")
+    assert "<caption>The best 10 of 15 portfolios compared</caption>" in page
+    header, *rows = cells_of(page)
+    assert header == ["portfolio", "score"]
+    assert rows[:4] == [["a + a", "0.8"], ["a + b", "0.7"], ["a + c", "0.6"], ["b + b", "0.6"]]
+    assert len(rows) == 10
 
 
 def test_the_method_changes_exactly_above_the_limit() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,11 @@ def test_a_preference_without_meaning_is_refused(wrong: Any, message: str) -> No
         as_preference(wrong, np.array([1.0, 2.0, 3.0]))
 
 
+def test_weights_that_are_no_vector_are_refused_as_a_preference() -> None:
+    with pytest.raises(InvalidInputError, match=r"^preference\b"):
+        weights([[1, 2, 3], [4, 5, 6]], 1, 2, 3)
+
+
 def test_a_budget_is_served_by_the_last_timepoint_it_reaches() -> None:
     # Uniform from 0 to 10: below 2 and up to 5 the first timepoint serves, from 5 to 9 the second, beyond the last.
     np.testing.assert_allclose(weights(stats.uniform(0, 10), 2, 5, 9), [0.5, 0.4, 0.1])
@@ -109,6 +115,12 @@ def test_a_budget_of_exactly_a_timepoint_reaches_it() -> None:
     coin = stats.rv_discrete(values=([5, 9], [0.25, 0.75]))()
     np.testing.assert_allclose(weights(coin, 2, 5, 9), [0.0, 0.25, 0.75])
     np.testing.assert_allclose(weights(coin, 5, 7, 8), [0.25, 0.0, 0.75])
+
+
+@pytest.mark.parametrize("off", [-1e-6, 1e-6])
+def test_probabilities_that_rounding_takes_out_of_bounds_count_as_the_bounds(off: float) -> None:
+    rounded = SimpleNamespace(cdf=lambda times: np.where(times < 3, min(off, 0.0), 1 + max(off, 0.0)))
+    np.testing.assert_array_equal(weights(rounded, 1, 2, 3), [0.0, 1.0, 0.0])
 
 
 @given(st.floats(0.1, 3), st.floats(1, 1000), grids)

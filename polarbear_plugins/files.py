@@ -146,6 +146,8 @@ def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]],
         ) from None
     except SourceError as problem:
         raise SourceError(f"{path.name}: {problem}") from None
+    except PolarBearWarning:  # where warnings are errors
+        raise
     # A damaged archive fails in many ways: zip, zlib, header, JSON, missing names.
     except Exception as problem:
         raise SourceError(f"{path.name} is not {what}, or is damaged: {reason(problem)}") from None

@@ -37,7 +37,7 @@ SECTOR = 512  # bytes that a disk writes whole
 CALLS = "openat,pwrite64,write,fsync,fdatasync,ftruncate,unlink"
 QUICK, LONG = 0.004, 0.2  # seconds that the runs of this race say they took
 MODES = ("nothing", "everything", "random sectors", "random sectors")
-_LINE = re.compile(r"^(?:\d+ )?(\w+)\((.*)\)\s+= (-?\d+)")
+_LINE = re.compile(r"^(?:\d+ +)?(\w+)\((.*)\)\s+= (-?\d+)")
 _DESCRIPTOR = re.compile(r"^\d+<([^>]*)>(?:, (.*))?$", re.DOTALL)
 
 
@@ -185,6 +185,8 @@ def cut_everywhere(runs: int, durable: bool, rng: random.Random, folder: Path) -
             found["with a loss"] += bool(lost)
             found["runs lost"] = max(found["runs lost"], len(lost))
             found["ms lost"] = max(found["ms lost"], round(1000 * sum(map(seconds_of, lost))))
+    if found["cuts"] < 10 * runs:
+        raise SystemExit(f"The trace shows only {found['cuts'] // len(MODES)} moments: it was not understood.")
     return found
 
 

@@ -706,7 +706,7 @@ def test_a_pipe_is_not_read(tmp_path: Path) -> None:
     write(tmp_path, RUNS)
     (tmp_path / DAT).unlink()
     os.mkfifo(tmp_path / DAT)
-    with pytest.raises(SourceError, match=r"DIM2\.dat: cannot be read: it is a folder, a pipe or a device"):
+    with pytest.raises(SourceError, match=r"DIM2\.dat cannot be read: it is a folder, a pipe or a device"):
         read(tmp_path)
 
 

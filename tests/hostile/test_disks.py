@@ -65,7 +65,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of its own; skipped where nobody may mount one."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount(folder, "-t", "tmpfs", "-o", "size=96k", "tmpfs")
+    mount(folder, "-t", "tmpfs", "-o", "size=160k", "tmpfs")
     yield folder
     subprocess.run(["umount", folder], check=True)
 
@@ -121,7 +121,7 @@ def test_a_race_that_could_not_begin_on_a_full_disk_begins_when_there_is_room(
     in_peace: RaceResult, tmp_path: Path, small_disk: Path
 ) -> None:
     with (small_disk / "filler").open("wb", buffering=0) as file:
-        assert file.write(bytes(200_000)) < 100_000
+        assert file.write(bytes(300_000)) < 170_000
     with pytest.raises(SourceError, match="the disk is full"):
         start(tmp_path, journal=small_disk / "race.db")
     assert not (tmp_path / "runs.log").exists()  # before anything has run

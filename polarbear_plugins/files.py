@@ -135,8 +135,18 @@ def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]],
                 with zipfile.ZipFile(file) as archive:
                     check_packed_arrays(archive, {**expected, _CHECKSUM: TEXT})
                 file.seek(0)
-                with np.load(file, allow_pickle=False) as arrays:
-                    return make(_checked({name: arrays[name] for name in arrays}, path.name))
+                with np.load(file, allow_pickle=False) as packed:
+                    arrays = {name: packed[name] for name in packed}
+                sealed = _check_arrays(arrays)
+                made = make(arrays)
+                if not sealed:
+                    warnings.warn(
+                        f"{path.name} was saved by an earlier version of polarbear-plugins and has no checksum: if its "
+                        "content was altered, nobody can tell.",
+                        PolarBearWarning,
+                        stacklevel=3,
+                    )
+                return made
     except FileNotFoundError:
         raise SourceError(f"{path}: there is no such file.") from None
     except IsADirectoryError:
@@ -157,19 +167,12 @@ def read_arrays(path: str | Path, what: str, make: Callable[[Mapping[str, Any]],
     )
 
 
-def _checked(arrays: dict[str, NDArray[Any]], who: str) -> dict[str, NDArray[Any]]:
-    """The arrays of a file without their checksum, which they must match."""
+def _check_arrays(arrays: dict[str, NDArray[Any]]) -> bool:
+    """Take the checksum out of the arrays of a file, which must match it; whether there was one."""
     checksum = arrays.pop(_CHECKSUM, None)
-    if checksum is None:
-        warnings.warn(
-            f"{who} was saved by an earlier version of polarbear-plugins and has no checksum: if its content was "
-            "altered, nobody can tell.",
-            PolarBearWarning,
-            stacklevel=2,
-        )
-    elif checksum.shape or checksum != _checksum(arrays):
+    if checksum is not None and (checksum.shape or checksum != _checksum(arrays)):
         raise ValueError("its content does not match its checksum, so it was altered after it was saved")
-    return arrays
+    return checksum is not None
 
 
 def _checksum(arrays: Mapping[str, NDArray[Any]]) -> str:

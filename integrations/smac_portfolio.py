@@ -7,7 +7,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
@@ -47,6 +47,7 @@ class SmacAlgorithm:
     """
 
     name: str
+    plans_by_horizon: ClassVar[bool] = True  # the number of trials decides how many of them are the initial design
 
     def refuses(self, problem: Problem, /) -> str | None:
         """Why it cannot run on the problem, if it cannot."""

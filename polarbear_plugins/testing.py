@@ -28,7 +28,16 @@ import numpy as np
 
 from polarbear_plugins.errors import PolarBearError
 from polarbear_plugins.plugins.manager import Plugins
-from polarbear_plugins.problems.protocols import Algorithm, BoxProblem, Identity, Problem, SpaceProblem, Suite
+from polarbear_plugins.problems.protocols import (
+    Algorithm,
+    BoxProblem,
+    Identity,
+    Problem,
+    SpaceProblem,
+    Suite,
+    plans_by_horizon,
+)
+from polarbear_plugins.trajectories.runs import cut_at
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 _FOREIGN_NAME = "nobody-has-registered-this"
@@ -139,14 +148,15 @@ def check_portfolio(
 
     Promises: ``None`` for foreign names; algorithms have different names; a run returns a trajectory with the requested
     algorithm, instance and seed, watched until the horizon; the same seed gives the same trajectory, also after other
-    runs; an unknown option is refused.
+    runs, and with half the time the beginning of it, unless the algorithm has ``plans_by_horizon``; an unknown option
+    is refused.
 
     Parameters
     ----------
     problem, horizon
-        What every algorithm runs on, and for how long.  Choose a small horizon: each runs twice.
+        What every algorithm runs on, and for how long.  Choose a small horizon: each runs three times.
     deterministic
-        Whether to compare the two runs; ``False`` for wall-clock time.
+        Whether to compare these runs; ``False`` for wall-clock time.
     """
     plugins = _register_alone(plugin, "polarbear_portfolio")
     _assert_foreign(plugins.manager.hook.polarbear_portfolio(name=_FOREIGN_NAME, options=_NO_OPTIONS), "portfolio")
@@ -166,6 +176,12 @@ def check_portfolio(
             assert algorithm.run(problem, horizon, seed) == run, (
                 f"{algorithm.name}: the same seed gave another trajectory"
             )
+            half = float(max(1, horizon // 2))
+            if not plans_by_horizon(algorithm):
+                assert algorithm.run(problem, half, seed) == cut_at(run, half), (
+                    f"{algorithm.name}: with half the time its run is not the beginning of the longer one. If it plans "
+                    "by its horizon, let it say so with plans_by_horizon = True."
+                )
     _assert_refuses("an unknown option", plugins.portfolio, name, **options, no_such_option=1)
     return portfolio
 

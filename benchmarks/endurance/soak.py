@@ -1,6 +1,7 @@
 """Harm a race again and again and go on with it: nothing finished is lost or repeated, and the result is the same.
 
     python benchmarks/endurance/soak.py --kills 200
+    python benchmarks/endurance/soak.py --kills 200 --schedule continuous
 
 A race with a journal runs in a process of its own and two workers; one of its algorithms crashes on some instances,
 always the same ones.  At random moments that process, a worker or both are ended by ``kill -9``, also right after the
@@ -26,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from polarbear_plugins import PolarBearError, RaceResult, RaceSettings, Trajectory, race, resume
@@ -68,19 +70,21 @@ def portfolio() -> list[Noted]:
 
 
 def fingerprint(result: RaceResult) -> str:
-    """Tell results apart by everything they say, draws included."""
+    """Tell results apart by everything they say, draws included, but for what was begun in vain."""
     draws = hashlib.sha256(result.posterior.log_ratings.tobytes()).hexdigest()
-    return json.dumps([result.to_dict(), draws], sort_keys=True)
+    said = {key: value for key, value in result.to_dict().items() if key != "unused_cost"}
+    return json.dumps([said, draws], sort_keys=True)
 
 
-def begin_or_go_on(journal: Path | None, room: int | None) -> None:
+def begin_or_go_on(journal: Path | None, room: int | None, schedule: str) -> None:
     """Race, in a process of its own; exit code 0 when the race is over."""
     if room is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
     # Tries enough for all kills that may hit the same run; a crash of its own comes back each time.
     options = {"workers": 2, "retries": 4}
     try:
-        result = race(portfolio(), SyntheticSuite(), range(1, 11), SETTINGS, journal=journal, **options)
+        settings = replace(SETTINGS, schedule=schedule)
+        result = race(portfolio(), SyntheticSuite(), range(1, 11), settings, journal=journal, **options)
     except PolarBearError as problem:
         if journal is None or "already exists and is not overwritten" not in str(problem):
             raise
@@ -91,9 +95,9 @@ def begin_or_go_on(journal: Path | None, room: int | None) -> None:
 class Soak:
     """The faults so far, and what became of the races."""
 
-    def __init__(self, seed: int, folder: Path, verbose: bool) -> None:
+    def __init__(self, seed: int, folder: Path, verbose: bool, schedule: str) -> None:
         self.rng = random.Random(seed)  # noqa: S311 - moments, not secrets
-        self.folder, self.verbose = folder, verbose
+        self.folder, self.verbose, self.schedule = folder, verbose, schedule
         self.faults: collections.Counter[str] = collections.Counter()
         self.races = self.runs = self.seen = self.lost = self.doubled = self.different = self.strays = self.errors = 0
         self.expected, self.took = self.one_in_peace()
@@ -112,7 +116,7 @@ class Soak:
 
     def start(self, journal: Path | None, log: Path, room: int | None = None) -> subprocess.Popen[str]:
         """Start a process that begins a race or goes on with it, in a session of its own."""
-        command = [sys.executable, "-W", "ignore", __file__, "--run", str(journal or "")]
+        command = [sys.executable, "-W", "ignore", __file__, "--run", str(journal or ""), "--schedule", self.schedule]
         if room is not None:
             command += ["--room", str(room)]
         return subprocess.Popen(  # noqa: S603 - ourselves
@@ -130,6 +134,7 @@ class Soak:
         log.touch()
         finished: set[tuple[str, ...]] = set()
         output, here, kinds = "", 0, []
+        parts = 4 if self.schedule == "rounds" else 3  # of a line of the log that tell runs apart
         while not output:
             kind = self.rng.choice(FAULTS) if self.kills < most else ""
             before = len(log.read_text().splitlines())
@@ -144,9 +149,9 @@ class Soak:
                 self.errors += 1
                 print(f"race {number}: exit code {driver.returncode} after {kind!r}", flush=True)
             ran = log.read_text().splitlines()
-            again = {tuple(line.split("\t")[1:]) for line in ran[before:]}
+            again = {tuple(line.split("\t")[1:parts]) for line in ran[before:]}
             self.doubled += len(finished & again)
-            now = runs_in(journal)
+            now = runs_in(journal, self.schedule)
             self.lost += len(finished - now)
             finished = now
             if driver.returncode == 0:
@@ -194,7 +199,8 @@ class Soak:
         if kind == "start":
             time.sleep(self.rng.uniform(0, self.took / 2))
         elif kind:
-            while driver.poll() is None and len(log.read_text().splitlines()) == before:
+            # Workers of a killed driver may have written the last lines.
+            while driver.poll() is None and not self.workers(driver, log, before):
                 time.sleep(0.005)
             time.sleep(self.rng.uniform(0, self.took / 6))
         if kind in ("", "disk"):
@@ -266,16 +272,19 @@ def difference(expected: str, found: str) -> str:
     return f"{', '.join(parts)}; failures that the race in peace has not: {new}"
 
 
-def runs_in(journal: Path) -> set[tuple[str, ...]]:
-    """Read all finished runs, without touching the journal."""
+def runs_in(journal: Path, schedule: str) -> set[tuple[str, ...]]:
+    """Read all finished runs, without touching the journal.
+
+    Without barriers a run may be longer than what its round asks for, and is cut there; one that failed is repeated.
+    """
     if not journal.exists():
         return set()
     try:
         with journal_copy(journal) as copy:
-            return {
-                (run.trajectory.algorithm, run.trajectory.instance, f"{run.trajectory.horizon:g}")
-                for run in copy.runs()
-            }
+            runs = list(copy.runs())
+        if schedule == "continuous":
+            return {(run.trajectory.algorithm, run.trajectory.instance) for run in runs if run.failure is None}
+        return {(run.trajectory.algorithm, run.trajectory.instance, f"{run.trajectory.horizon:g}") for run in runs}
     except PolarBearError as problem:
         if "is empty" in str(problem):  # killed before it began
             return set()
@@ -310,17 +319,18 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=100, help="Stop after so many kills.")
     parser.add_argument("--minutes", type=float, help="Stop after this time instead.")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--schedule", choices=["rounds", "continuous"], default="rounds")
     parser.add_argument("--verbose", action="store_true", help="Show what the races write to standard error.")
     parser.add_argument("--run", help=argparse.SUPPRESS)
     parser.add_argument("--room", type=int, help=argparse.SUPPRESS)
     options = parse_arguments(parser, {"kills": 3})
     if options.run is not None:
-        begin_or_go_on(Path(options.run) if options.run else None, options.room)
+        begin_or_go_on(Path(options.run) if options.run else None, options.room, options.schedule)
         return 0
     most = options.kills if options.minutes is None else sys.maxsize
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        soak = Soak(options.seed, Path(folder), options.verbose)
+        soak = Soak(options.seed, Path(folder), options.verbose, options.schedule)
         print(f"left in peace the race takes {soak.took:.1f} s", flush=True)
         number = 0
         while soak.kills < most and (options.minutes is None or time.monotonic() - began < 60 * options.minutes):

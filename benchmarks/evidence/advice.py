@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from polarbear_plugins import RankingTable, fit
-from polarbear_plugins.report.advice import stretches
+from polarbear_plugins.selection.stretches import stretches
 from polarbear_plugins.selection.support import about_best
 
 sys.path.append(str(Path(__file__).parents[1]))

@@ -25,7 +25,8 @@ import numpy as np
 from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.local_processes import LocalProcesses
 from polarbear_plugins.execution.requests import PortfolioSource, Request, SuiteSource, make_request, perform
-from polarbear_plugins.integrations.dask_executor.executor import DaskExecutor, start_local
+from polarbear_plugins.integrations.dask_executor.connecting import start_local
+from polarbear_plugins.integrations.dask_executor.executor import DaskExecutor
 from polarbear_plugins.integrations.dask_executor.messages import perform_written, write_request
 from polarbear_plugins.journal.journal import Journal
 from polarbear_plugins.journal.reading import JournalRun

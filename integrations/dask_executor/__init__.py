@@ -7,7 +7,8 @@ from concurrent.futures import Executor
 
 from polarbear_plugins.environment import available_cores
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.integrations.dask_executor.executor import DaskExecutor, connect, start_local
+from polarbear_plugins.integrations.dask_executor.connecting import connect, start_local
+from polarbear_plugins.integrations.dask_executor.executor import DaskExecutor
 from polarbear_plugins.options import read_options, whole_number
 from polarbear_plugins.plugins.hookspecs import hookimpl
 

@@ -4,39 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import logging
 import pkgutil
 import queue
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from polarbear_plugins.errors import InvalidInputError, PolarBearError, describe_exception, reason, short
+from polarbear_plugins.errors import InvalidInputError, PolarBearError, describe_exception, short
+from polarbear_plugins.execution.batches import Answer
 from polarbear_plugins.execution.requests import Request, RunExecutor, UnfitWorkerError
+from polarbear_plugins.execution.worker import RemoteError
 from polarbear_plugins.execution.worker_process import ProcessDiedError
 from polarbear_plugins.extras import require
-from polarbear_plugins.integrations.dask_executor.messages import python_parts, read_answer, read_refusal, write_request
-from polarbear_plugins.integrations.dask_executor.versions import (
-    describe_difference,
-    describe_misfit,
-    needed_versions,
-    present_versions,
+from polarbear_plugins.integrations.dask_executor.messages import (
+    python_parts,
+    read_answers,
+    read_refusal,
+    write_request,
 )
-from polarbear_plugins.integrations.dask_executor.worker import end_children, run_message
+from polarbear_plugins.integrations.dask_executor.versions import needed_versions
+from polarbear_plugins.integrations.dask_executor.worker import end_children, end_runs, run_message
+from polarbear_plugins.integrations.dask_executor.workers import ANSWER_WITHIN, Workers
 from polarbear_plugins.trajectories.trajectory import Trajectory
+
+T = TypeVar("T")
 
 _POLL = 1.0  # seconds between two queries for the workers
 _WARN_AFTER = 5.0  # seconds without a worker, after which the user is told
 _LOST_AFTER = 15.0  # seconds without an answer from the scheduler, after which it counts as lost
-_VERSIONS_WITHIN = 10.0  # seconds for workers to report their versions; a run checks again before it begins
 _MOST_FAILED_STARTS = 5  # of a run, before the race is given up
 _RUN = f"{run_message.__module__}:{run_message.__name__}"
-_WHO = "A race on Dask"
+WHO = "A race on Dask"
 
 
 class SchedulerLostError(BrokenExecutor):
@@ -51,8 +56,25 @@ class _Job:
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     keywords: Mapping[str, Any] = field(default_factory=dict)
-    request: Request | None = None
+    requests: Sequence[Request] = ()  # of runs
     task: asyncio.Task[None] | None = None
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    key: str | None = None  # of the task of Dask, since it was sent
+    number: int = 0  # in the order of sending
+
+    def read(self, result: Any) -> Any:
+        """Result of the call, or what came of the run or the runs."""
+        if not self.requests:
+            return result
+        answers = read_answers(result, self.requests)
+        if len(self.requests) > 1:
+            return answers
+        if not answers:
+            raise RemoteError("its worker sent an empty answer")
+        performed, _ = answers[0]
+        if isinstance(performed, PolarBearError):
+            raise performed
+        return performed
 
 
 class DaskExecutor(RunExecutor):
@@ -66,8 +88,10 @@ class DaskExecutor(RunExecutor):
         What to close at the shutdown: the client and the cluster, if the executor owns them.
     """
 
+    sends_together = True
+
     def __init__(self, client: Any, belongings: Sequence[Any] = ()) -> None:
-        distributed = require("distributed", extra="dask", who=_WHO)
+        distributed = require("distributed", extra="dask", who=WHO)
         if not isinstance(client, distributed.Client) or client.asynchronous:
             raise InvalidInputError(
                 f"DaskExecutor needs a distributed.Client that is not asynchronous, got {short(client)}."
@@ -75,22 +99,22 @@ class DaskExecutor(RunExecutor):
         self.client = client
         self._belongings = belongings
         self._killed: type[Exception] = distributed.KilledWorker
-        self._apply = require("dask.utils", extra="dask", who=_WHO).apply
+        self._apply = require("dask.utils", extra="dask", who=WHO).apply
         self._name = uuid.uuid4().hex
         self._news: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._closing = False
         self._where = str(client.scheduler.address)
         # The following is changed only in the thread of the client's event loop.
         self._jobs: set[_Job] = set()
-        self._workers: set[str] = set()
-        self._refused: dict[str, str] = {}
+        self._numbers = itertools.count()
+        self._workers = Workers(client, self._announce)
         self._announced: set[str] = set()
         self._had_fit_worker = False
         self._one_suspect = asyncio.Lock()
         self._lost: SchedulerLostError | None = None
-        client.sync(self._update_workers)
-        if self._workers and not self._fit_workers():
-            raise self._no_fit_worker()
+        client.sync(self._workers.update)
+        if self._workers.threads and not self._workers.fit:
+            raise self._workers.no_fit_worker()
         client.loop.add_callback(self._watch)
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -101,16 +125,82 @@ class DaskExecutor(RunExecutor):
         self, request: Request, timeout: float | None, memory: float | None = None
     ) -> Future[tuple[Trajectory, float]]:
         """Schedule a run as JSON text; the parts that were given as Python are sent beside it, pickled."""
-        given = python_parts(request)
-        packed = None if given is None else require("cloudpickle", extra="dask", who=_WHO).dumps(given)
+        return self._begin(self._job_of([request], timeout, memory))
+
+    def submit_together(self, requests: Sequence[Request]) -> Future[list[Answer]]:
+        """Schedule several short runs in one message."""
+        return self._begin(self._job_of(requests, None, None))
+
+    def _job_of(self, requests: Sequence[Request], timeout: float | None, memory: float | None) -> _Job:
+        parts = [python_parts(request) for request in requests]
+        dumps = require("cloudpickle", extra="dask", who=WHO).dumps
+        packed = [None if part is None else dumps(part) for part in parts]
+        job = _Job(Future(), run_message, (), requests=requests)
         message = {
-            "run": write_request(request),
+            "runs": [write_request(request) for request in requests],
+            "name": job.name,
             "executor": self._name,
             "timeout": timeout,
             "memory": memory,
             "needs": needed_versions(),
         }
-        return self._begin(_Job(Future(), run_message, (json.dumps(message), packed), request=request))
+        job.arguments = (json.dumps(message), packed)
+        return job
+
+    def capacity(self) -> int:
+        """Threads of the workers that fit, as of the last second; 0 while there is no worker."""
+        return self._workers.capacity
+
+    def withdraw(self, runs: Collection[Future[Any]]) -> list[Future[Any]]:
+        """Withdraw runs that have not begun, as far as it is known; returns those.
+
+        Only a worker knows which of the runs that the scheduler has assigned to it have begun.  Counted as begun are,
+        on each worker, those that were sent first, as many as it has threads, since workers take them in this order.
+        One that begins at the very moment is performed in vain.
+        """
+        return self._ask_scheduler(self._withdraw(set(runs)), [])
+
+    async def _withdraw(self, runs: set[Future[Any]]) -> list[Future[Any]]:
+        under_way = await self._jobs_under_way()
+        jobs = sorted((job for job in self._jobs if job.answer in runs), key=lambda job: job.number)
+        return [job.answer for job in jobs if job not in under_way and job.answer.cancel()]
+
+    def end(self, least: Mapping[Future[Any], float]) -> dict[Future[Any], float]:
+        """End runs that have taken at least so many seconds on their workers; returns those, with these seconds."""
+        return self._ask_scheduler(self._end(least), {})
+
+    async def _end(self, least: Mapping[Future[Any], float]) -> dict[Future[Any], float]:
+        unwanted = {job: worker for job, worker in (await self._jobs_under_way()).items() if job.answer in least}
+        if not unwanted:
+            return {}
+        answers = {job.name: job.answer for job in unwanted}
+        seconds = {name: least[answer] for name, answer in answers.items()}
+        workers = sorted(set(unwanted.values()))
+        asking = self.client.run(end_runs, seconds, workers=workers, on_error="ignore", asynchronous=True)
+        found = await asyncio.wait_for(asking, ANSWER_WITHIN)
+        ended = {answers[name]: taken for part in found.values() for name, taken in part.items()}
+        for answer in ended:
+            answer.cancel()
+        return ended
+
+    async def _jobs_under_way(self) -> dict[_Job, str]:
+        """The runs that count as begun, each with its worker."""
+        assigned = await asyncio.wait_for(self.client.scheduler.processing(workers=None), _LOST_AFTER)
+        jobs = {job.key: job for job in self._jobs}
+        found = {}
+        for worker, keys in assigned.items():
+            there = sorted((jobs[key] for key in keys if key in jobs), key=lambda job: job.number)
+            found.update(dict.fromkeys(there[: self._workers.threads.get(worker, 1)], worker))
+        return found
+
+    def _ask_scheduler(self, question: Coroutine[Any, Any, T], otherwise: T) -> T:
+        """The answer to a question; something else if the scheduler does not give one, which is noticed elsewhere."""
+        try:
+            answer: T = self.client.sync(lambda: question)
+            return answer
+        except Exception:
+            question.close()
+            return otherwise
 
     def news(self) -> Sequence[str]:
         """Messages since the last call: which workers are left out and why, and that there is no worker."""
@@ -168,7 +258,7 @@ class DaskExecutor(RunExecutor):
                 # workers.  Running such calls one at a time shows which one it is.
                 async with self._one_suspect:
                     result = await self._attempt(job)
-            self._settle(job, result if job.request is None else read_answer(result, job.request))
+            self._settle(job, job.read(result))
         except self._killed:
             self._settle(job, problem=ProcessDiedError("every worker that it was sent to died"))
         except asyncio.CancelledError:
@@ -182,11 +272,12 @@ class DaskExecutor(RunExecutor):
         """Run a call on a worker that fits, and again if neither the call nor its worker caused the failure."""
         failed_starts = 0
         while True:
-            fit = self._fit_workers() if job.request is not None and self._refused else None
-            if fit is not None and not fit and self._workers:
+            workers = self._workers
+            fit = workers.fit if job.requests and workers.refused else None
+            if fit is not None and not fit and workers.threads:
                 if not self._had_fit_worker:
-                    raise self._no_fit_worker()
-                self._announce("unfit", f"No fitting worker is left; the race waits for one. {self._no_fit_worker()}")
+                    raise workers.no_fit_worker()
+                self._announce("unfit", f"No fitting worker is left; the race waits for one. {workers.no_fit_worker()}")
                 await asyncio.sleep(_POLL)
                 continue
             future = self._send(job, fit)
@@ -200,32 +291,32 @@ class DaskExecutor(RunExecutor):
             except self._killed:
                 raise
             except Exception as problem:
-                if job.request is None:
+                if not job.requests:
                     raise
                 # Runs report their failures in their answers.  This worker could not load the function that answers: it
                 # is not installed there, or two threads imported the same modules at the same moment, which Python
                 # refuses.
                 failed_starts += 1
-                await self._update_workers(again=True)
+                await workers.update(again=True)
                 if failed_starts > _MOST_FAILED_STARTS:
                     raise UnfitWorkerError(f"No worker could begin a run ({describe_exception(problem)}).") from None
                 await asyncio.sleep(_POLL / 10)
                 continue
             if result is None and fit:  # all of these workers are gone
                 continue
-            if job.request is None or (refusal := read_refusal(result)) is None:
+            if not job.requests or (refusal := read_refusal(result)) is None:
                 self._had_fit_worker = True
                 return result
-            self._refuse(*refusal)
+            workers.refuse(*refusal)
 
     def _send(self, job: _Job, fit: Sequence[str] | None) -> Any:
-        if job.request is None:
+        if not job.requests:
             return self.client.submit(job.function, *job.arguments, **job.keywords, pure=False)
         # A worker ends if it cannot load the function of a task.  So the function is sent as a name, and a worker that
         # does not have it reports an error.
         task = (self._apply, (pkgutil.resolve_name, _RUN), list(job.arguments))
-        key = f"polarbear-run-{uuid.uuid4()}"
-        return self.client.get({key: task}, key, sync=False, workers=fit or None, allow_other_workers=False)
+        job.key, job.number = f"polarbear-run-{uuid.uuid4()}", next(self._numbers)
+        return self.client.get({job.key: task}, job.key, sync=False, workers=fit or None, allow_other_workers=False)
 
     async def _wait_for_result(self, future: Any, fit: Collection[str] | None) -> Any:
         """Result of a call; ``None`` as soon as all workers that may run it are gone."""
@@ -234,7 +325,7 @@ class DaskExecutor(RunExecutor):
         gathering.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         try:
             while not (await asyncio.wait({gathering}, timeout=_POLL if fit else None))[0]:
-                if fit and self._workers.isdisjoint(fit):
+                if fit and self._workers.threads.keys().isdisjoint(fit):
                     return None
             return gathering.result()
         finally:
@@ -247,56 +338,17 @@ class DaskExecutor(RunExecutor):
         while not self._closing and self._lost is None:
             await asyncio.sleep(_POLL)
             try:
-                await asyncio.wait_for(self._update_workers(), _LOST_AFTER)
+                await asyncio.wait_for(self._workers.update(), _LOST_AFTER)
                 answered = time.monotonic()
             except Exception:
                 if time.monotonic() - answered > _LOST_AFTER and not self._closing:
                     self._lose(f"has not answered for {_LOST_AFTER:g} s")
                 continue
-            if self._workers or not self._jobs:
+            if self._workers.threads or not self._jobs:
                 alone = time.monotonic()
                 self._announced.discard("alone")
             elif time.monotonic() - alone > _WARN_AFTER:
                 self._announce("alone", f"The scheduler at {self._where} has no worker; the race waits for one.")
-
-    async def _update_workers(self, again: bool = False) -> None:
-        """Query the scheduler for its workers, and new workers for their versions."""
-        before, self._workers = self._workers, set(await self.client.scheduler.ncores())
-        self._refused = {worker: reason for worker, reason in self._refused.items() if worker in self._workers}
-        newcomers = list(self._workers if again else self._workers - before)
-        if not newcomers:
-            return
-        asking = self.client.run(present_versions, workers=newcomers, on_error="return", asynchronous=True)
-        try:
-            found = await asyncio.wait_for(asking, _VERSIONS_WITHIN)
-        except TimeoutError:
-            return
-        for worker, have in found.items():
-            if isinstance(have, Exception):
-                if "ModuleNotFoundError" in repr(have):  # other errors are temporary, or recur when a run begins
-                    self._refuse(worker, f"it has no polarbear-plugins that fits ({have})")
-                continue
-            reason = describe_misfit(have, needed_versions())
-            if reason is not None:
-                self._refuse(worker, reason)
-            elif (other := describe_difference(have, needed_versions())) is not None:
-                self._announce(other, f"The worker {worker}: {other}. Its runs may differ from those of others.")
-
-    def _fit_workers(self) -> list[str]:
-        return sorted(self._workers - self._refused.keys())
-
-    def _refuse(self, worker: str, reason: str) -> None:
-        self._refused[worker] = reason
-        self._workers.add(worker)  # it may have joined after the last query
-        if self._fit_workers():
-            self._announce(worker + reason, f"The worker {worker} is left out: {reason}.")
-
-    def _no_fit_worker(self) -> UnfitWorkerError:
-        worker, reason = next(iter(self._refused.items()))
-        return UnfitWorkerError(
-            f"No worker of the scheduler at {self._where} can take part. The worker {worker}: {reason.rstrip('.')}. "
-            "Install the same versions on all machines."
-        )
 
     def _announce(self, key: str, text: str) -> None:
         if key not in self._announced:
@@ -319,38 +371,6 @@ class DaskExecutor(RunExecutor):
             job.answer.set_result(result)
         else:
             job.answer.set_exception(problem)
-
-
-def connect(address: str, timeout: float) -> DaskExecutor:
-    """Connect to the scheduler at an address; for ``tls://`` with the certificates in Dask's configuration."""
-    distributed = require("distributed", extra="dask", who=_WHO)
-    try:
-        # A client without certificates fails, and waits for itself when it is deleted.
-        if address.startswith("tls://") and not distributed.Security().get_connection_args("client").get("ssl_context"):
-            raise ValueError("Dask's configuration, distributed.comm.tls, names no certificate for this client")
-        client = distributed.Client(address, timeout=timeout, set_as_default=False, direct_to_workers=False)
-    except (OSError, ValueError, TypeError) as problem:
-        raise PolarBearError(f"No scheduler of Dask answers at {address} ({reason(problem)}).") from None
-    try:
-        return DaskExecutor(client, [client])
-    except BaseException:
-        client.close()
-        raise
-
-
-def start_local(workers: int, threads: int) -> DaskExecutor:
-    """Start a scheduler and workers on this machine, which end with the executor."""
-    distributed = require("distributed", extra="dask", who=_WHO)
-    cluster = distributed.LocalCluster(
-        n_workers=workers,
-        threads_per_worker=threads,
-        processes=True,
-        dashboard_address="127.0.0.1:0",  # there is a port even without a dashboard, and the default one may be taken
-        host="127.0.0.1",
-        memory_limit=0,
-    )
-    client = distributed.Client(cluster, set_as_default=False)
-    return DaskExecutor(client, [client, cluster])
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ in it: it is sent beside it, as bytes that only workers of the race load.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,7 +24,8 @@ from polarbear_plugins.errors import (
     reason,
     short,
 )
-from polarbear_plugins.execution.requests import Registered, Request, UnfitWorkerError, perform_single_threaded
+from polarbear_plugins.execution.batches import Answer, in_turn
+from polarbear_plugins.execution.requests import Registered, Request, UnfitWorkerError, perform, single_threaded
 from polarbear_plugins.execution.worker import RemoteError, UnloadableError, unpickle
 from polarbear_plugins.execution.worker_process import ProcessDiedError, RunMemoryError, RunTimeoutError
 from polarbear_plugins.problems.protocols import Algorithm, Identity, Problem, Suite
@@ -78,12 +80,18 @@ def perform_written(text: str, given: bytes | None = None) -> str:
         )
         return write_problem(UnloadableError(reason))
     try:
-        trajectory, seconds = perform_single_threaded(_read_request(json.loads(text), python))
+        with single_threaded():
+            trajectory, seconds = perform(_read_request(json.loads(text), python))
     except (UnknownNameError, MissingExtraError) as problem:  # the worker does not have what the race needs
         return write_problem(UnfitWorkerError(foreign_text(problem, STORED)))
     except (Exception, SystemExit) as problem:  # any exception is a failure of the algorithm
         return write_problem(RemoteError(describe_exception(problem)))
     return json.dumps({"times": trajectory.times.tolist(), "best": trajectory.best.tolist(), "seconds": seconds})
+
+
+def perform_all_written(runs: Sequence[tuple[str, bytes | None]]) -> list[str]:
+    """Carry out requests one after the other; returns their answers, and not always all of them (:func:`in_turn`)."""
+    return [answer for answer, _ in in_turn(lambda run: perform_written(*run), runs)]
 
 
 def write_problem(problem: PolarBearError) -> str:
@@ -115,6 +123,32 @@ def read_answer(text: str, request: Request) -> tuple[Trajectory, float]:
         raise RemoteError(
             f"its worker answered with something that is no run: {short(text)} ({reason(problem)})"
         ) from None
+
+
+def read_answers(text: str, requests: Sequence[Request]) -> list[Answer]:
+    """What came of several requests: a JSON list of the answers to the first ones.
+
+    :raises PolarBearError: there is one problem with all of them, or one of them cannot be loaded.
+    """
+    found = _json_of(text)
+    if not isinstance(found, list):
+        read_answer(text, requests[0])  # raises the problem
+        raise RemoteError(f"its worker answered with something that is no list of answers: {short(text)}")
+    answers: list[Answer] = []
+    for answer, request in zip(found, requests, strict=False):
+        try:
+            trajectory, seconds = read_answer(answer, request)
+            answers.append(((trajectory, seconds), seconds))
+        except RemoteError as problem:
+            answers.append((problem, 0.0))
+    return answers
+
+
+def _json_of(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 def read_refusal(text: str) -> tuple[str, str] | None:

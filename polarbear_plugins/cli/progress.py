@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import click
+from rich.console import RenderableType
 from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
 from polarbear_plugins.cli.output import WIDE, PlainConsole
+from polarbear_plugins.display.text import format_duration, probability_text, visible
 from polarbear_plugins.experiments.watching import Progress
 from polarbear_plugins.racing.forecast import forecast
 from polarbear_plugins.racing.settings import RaceSettings
+from polarbear_plugins.racing.state import Round
 from polarbear_plugins.rankings.table import RankingTable
+from polarbear_plugins.watch.words import activity_text
 
 Result = TypeVar("Result")
 
@@ -87,24 +91,40 @@ def inference_spinner(table: RankingTable, settings: RaceSettings) -> contextlib
     )
 
 
+class _BarWithText(Bar):
+    """A bar with a line of text below it, made whenever the bar is drawn, and cut where the terminal ends."""
+
+    def __init__(self, *columns: TextColumn | BarColumn, text: Callable[[], str], **options: Any) -> None:
+        self._text = text
+        super().__init__(*columns, **options)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Bar and text."""
+        yield from super().get_renderables()
+        if text := self._text():
+            yield Text(visible(f"  {text}"), no_wrap=True, overflow="ellipsis")
+
+
 class ProgressView:
     """Shows the progress of a race; silent unless standard error is a terminal.
 
-    It prints a line for each finished round, and a bar for the runs of the current one.
+    It prints a line for each finished round, a bar for the runs of the current one, and what the workers are doing.
     """
 
     def __init__(self) -> None:
         self._console = PlainConsole(stderr=True)
-        self._bar = Bar(
+        self._progress: Progress | None = None
+        self._began = self._last_run = time.monotonic()
+        self._bar = _BarWithText(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),
             TextColumn("{task.completed}/{task.total} runs{task.fields[left]}", markup=False),
+            text=self._activity,
             console=self._console,
             transient=True,
             disable=not self._console.is_terminal,
         )
         self._task: TaskID | None = None
-        self._began = time.monotonic()
         self._cost_at_start: float | None = None
         self._left = ""
 
@@ -123,6 +143,9 @@ class ProgressView:
         state = progress.state
         if self._cost_at_start is None:
             self._cost_at_start = state.cost
+        if self._progress is None or progress.done != self._progress.done:
+            self._last_run = time.monotonic()
+        self._progress = progress
         if not progress.planned:
             self._round_finished(progress)
             return
@@ -138,15 +161,15 @@ class ProgressView:
             self._task = self._bar.add_task(text, total=progress.planned, left=self._left)
         self._bar.update(self._task, description=text, completed=progress.done, total=progress.planned, left=self._left)
 
+    def _activity(self) -> str:
+        if self._progress is None:
+            return ""
+        wide = self._console.width >= WIDE
+        return activity_text(self._progress, time.monotonic() - self._last_run, wide=wide)
+
     def _round_finished(self, progress: Progress) -> None:
-        finished = progress.state.rounds[-1]
-        out = "".join(
-            f" · {elimination.algorithm} out ({elimination.by} better, P = {elimination.probability:.4f})"
-            for elimination in finished.eliminations
-        )
         self._left = self._time_left(progress)
-        text = f"round {finished.number}: {finished.instances:,} instances · {finished.resolved_share:.0%} settled{out}"
-        self._bar.console.print(Text(text))
+        self._bar.console.print(Text(round_text(progress.state.rounds[-1])))
 
     def _time_left(self, progress: Progress) -> str:
         """Time left at the speed so far, for the median of the forecast cost; empty if there is no forecast."""
@@ -161,15 +184,10 @@ class ProgressView:
         return f" · about {format_duration(seconds)} left"
 
 
-def format_duration(seconds: float) -> str:
-    """Text of a duration.
-
-    >>> format_duration(75), format_duration(600), format_duration(9000), format_duration(1e9)
-    ('75 s', '10 min', '2.5 h', '32 years')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    years = seconds / (365.25 * 86400)
-    return f"{seconds / 3600:,.1f} h" if years < 1 else f"{years:.2g} years"
+def round_text(finished: Round) -> str:
+    """Line about a finished round."""
+    out = "".join(
+        f" · {elimination.algorithm} out ({elimination.by} better, {probability_text(elimination.probability)})"
+        for elimination in finished.eliminations
+    )
+    return f"round {finished.number}: {finished.instances:,} instances · {finished.resolved_share:.0%} settled{out}"

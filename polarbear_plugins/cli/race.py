@@ -16,6 +16,7 @@ import click
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.cli.completion import complete_files, complete_registered
+from polarbear_plugins.cli.dry_run import show_dry_run
 from polarbear_plugins.cli.exported_files import write_ioh_runs
 from polarbear_plugins.cli.options import (
     parse_budget,
@@ -29,29 +30,37 @@ from polarbear_plugins.cli.output import (
     json_option,
     print_json,
     redirect_stdout_to_stderr,
+    show_next,
     show_result,
     show_saved,
 )
 from polarbear_plugins.cli.outputs import InputPath, JournalFile, NewFolder, OutputFile, Saving, Source
 from polarbear_plugins.cli.progress import ProgressView, spinner
+from polarbear_plugins.cli.watch import both, page_options, race_page
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
 from polarbear_plugins.execution.interruptions import ignore_sigint
 from polarbear_plugins.experiments.archives import match_archive
+from polarbear_plugins.experiments.dry_runs import DryRun
+from polarbear_plugins.experiments.dry_runs import dry_run as time_race
 from polarbear_plugins.experiments.races import race as run_race
 from polarbear_plugins.experiments.races import resume as resume_race
+from polarbear_plugins.journal.messages import file_exists_error
 from polarbear_plugins.plugins.manager import installed_plugins
 from polarbear_plugins.problems.protocols import Suite
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.rankings.stream import default_timepoints
+from polarbear_plugins.report.computed import compute
+from polarbear_plugins.report.next_steps import Kept
 from polarbear_plugins.trajectories.runs import per_dimension
 from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
 
-def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None]:
+def _execution_options(command: Callable[..., RaceResult | DryRun]) -> Callable[..., None]:
     """Add the options that ``race`` and ``resume`` share: how to perform the runs, and what to save.
 
-    The command receives the former as ``execution``, keyword arguments of a race, and returns the result.
+    The command receives the former as ``execution``, keyword arguments of a race, and returns the result.  What a dry
+    run has found is shown and not saved.
     """
 
     @functools.wraps(command)
@@ -66,34 +75,49 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
         durable: bool,
         output: Path | None,
         ioh_output: Path | None,
+        watch: bool,
+        port: int,
+        wanted: bool | None,
         as_json: bool,
         **rest: Any,
     ) -> None:
-        with (
-            connect_executor(executor, executor_options) as connected,
-            ProgressView() as view,
-            redirect_stdout_to_stderr(),
-        ):
-            execution = {
-                "durable": durable,
-                "workers": workers,
-                "executor": connected,
-                "run_timeout": run_timeout,
-                "run_memory": run_memory,
-                "retries": retries,
-                "progress": view,
-            }
-            result = command(**rest, execution=execution)
-        # A second ctrl-C must not lose the result.
-        with ignore_sigint(enabled=result.stopped == "interrupted"), Saving() as saving:
-            saving.save(output, result.save)
-            saving.save(ioh_output, lambda folder: _write_ioh(result, folder))
-            _show(result, as_json, _kept_journal(result, rest["journal"]), saving.saved)
+        with race_page(watch and not rest.get("dry_run"), port, wanted) as page:
+            with (
+                connect_executor(executor, executor_options) as connected,
+                ProgressView() as view,
+                redirect_stdout_to_stderr(),
+            ):
+                execution = {
+                    "durable": durable,
+                    "workers": workers,
+                    "executor": connected,
+                    "run_timeout": run_timeout,
+                    "run_memory": run_memory,
+                    "retries": retries,
+                    "progress": both(view, page),
+                }
+                result = command(**rest, execution=execution)
+            if isinstance(result, DryRun):
+                show_dry_run(result, f"{rest['portfolio']} on {rest['suite']}", as_json)
+                return
+            if page is not None:
+                page.finish(result)
+            # A second ctrl-C must not lose the result.
+            with ignore_sigint(enabled=result.stopped == "interrupted"), Saving() as saving:
+                saving.save(output, result.save)
+                saving.save(ioh_output, lambda folder: _write_ioh(result, folder))
+                saved = output if output in saving.saved else None
+                kept = Kept(journal=_kept_journal(result, rest["journal"]), saved=saved)
+                _show(result, as_json, kept, saving.saved)
 
     options = [
         click.option("--max-rounds", type=int, help="Stop after this many rounds."),
         click.option("--max-cost", type=float, help="Spend no more than this on all runs together."),
-        click.option("--workers", type=int, help="Number of local processes; one per core by default, 0 for none."),
+        click.option(
+            "--workers",
+            type=int,
+            help="Number of local processes; one per core by default (one fewer if runs count seconds), 0 for none.",
+        ),
         click.option("--executor", metavar="ADDRESS", help="Run elsewhere; `polarbear plugins` lists the executors."),
         click.option(
             "-E", "--executor-option", "executor_options", multiple=True, metavar="KEY=VALUE", help="For the executor."
@@ -109,6 +133,8 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
             help="Write the runs as IOHprofiler data into this new folder, their values at the timepoints; so does "
             "`polarbear export` later.",
         ),
+        click.option("--watch", is_flag=True, help="Show the race while it runs, on a page on this computer."),
+        page_options,
         json_option,
     ]
     for option in reversed(options):
@@ -169,7 +195,21 @@ def _execution_options(command: Callable[..., RaceResult]) -> Callable[..., None
     help="Runs of each algorithm on an instance; together they count as one instance.  [default: the suite's, or 1]",
 )
 @click.option("--batch-max", type=int, default=128, show_default=True, help="Most instances in a round.")
+@click.option(
+    "--schedule",
+    type=click.Choice(["rounds", "continuous"]),
+    default="rounds",
+    show_default=True,
+    help="Workers that are done wait for the end of a round, or go on with runs that later rounds will probably need: "
+    "the same answer in less time, at a higher cost, since not all of these runs turn out to be needed.",
+)
 @click.option("--journal", type=JournalFile(), help="Keep every finished run in this file.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Perform one run of each algorithm, for up to 30 s, and say what the race would do first, how long that takes "
+    "and what a full comparison costs; writes no file.",
+)
 @_execution_options
 def race(
     portfolio: str,
@@ -186,9 +226,10 @@ def race(
     portfolio_options: Sequence[str],
     suite_options: Sequence[str],
     journal: Path | None,
+    dry_run: bool,
     execution: dict[str, Any],
     **settings: Any,
-) -> RaceResult:
+) -> RaceResult | DryRun:
     """Race the algorithms of PORTFOLIO over instances of SUITE until every pair is settled.
 
     `polarbear plugins` lists the portfolios and suites. For a first look: polarbear race synthetic synthetic --budget
@@ -206,27 +247,30 @@ def race(
         last, in_dimensions = last * dimension, False
     chosen, archive = settings_from(**settings, per_dimension=in_dimensions), None
     if against:
-        how = parse_key_values(against_options, "--against-option")
+        reading = parse_key_values(against_options, "--against-option")
         with spinner("reading the archive"):
-            archive = match_archive(list(against), quiet_suite(suite, options), chosen.seed or 0, options=how)
+            archive = match_archive(list(against), quiet_suite(suite, options), chosen.seed or 0, options=reading)
         runs = tuple(per_dimension(archive.runs)) if in_dimensions else archive.runs
         last, first = _within(runs, timepoints, last, first)
     elif against_options:
         raise InvalidInputError("--against-option is for an archive: give it with --against.")
     elif last is None and isinstance(parse_timepoints(timepoints), int):
         last = getattr(quiet_suite(suite, options), "budget", None)
-    return run_race(
-        portfolio,
-        suite,
-        _grid(timepoints, last, first, spacing),
-        chosen,
-        journal=journal,
-        against=archive,
-        tolerance=tolerance,
-        portfolio_options=parse_key_values(portfolio_options, "--portfolio-option"),
-        suite_options=options,
-        **execution,
-    )
+    what: dict[str, Any] = {
+        "timepoints": _grid(timepoints, last, first, spacing),
+        "settings": chosen,
+        "against": archive,
+        "tolerance": tolerance,
+        "portfolio_options": parse_key_values(portfolio_options, "--portfolio-option"),
+        "suite_options": options,
+    }
+    if dry_run:
+        if journal is not None and journal.exists():
+            raise file_exists_error(journal)
+        with spinner("timing a run of each algorithm"):
+            how = ("workers", "executor", "run_timeout", "run_memory", "retries")
+            return time_race(portfolio, suite, **what, **{name: execution[name] for name in how})
+    return run_race(portfolio, suite, journal=journal, **what, **execution)
 
 
 @click.command(short_help="Continue the race in a journal.")
@@ -312,7 +356,7 @@ def _write_ioh(result: RaceResult, folder: Path) -> None:
     write_ioh_runs(result.trajectories(), folder, identities=result.identities, suite=_source_name(result, "suite"))
 
 
-def _show(result: RaceResult, as_json: bool, journal: Path | None, saved: Sequence[Path]) -> None:
+def _show(result: RaceResult, as_json: bool, kept: Kept, saved: Sequence[Path]) -> None:
     if as_json:
         print_json(result.to_dict())
         return
@@ -321,18 +365,20 @@ def _show(result: RaceResult, as_json: bool, journal: Path | None, saved: Sequen
     grid = result.timepoints
     against = result.about.get("against") or {}
     archive = f" against {', '.join(against.get('sources') or [])}" if result.state.stored else ""
+    schedule = f" · schedule {settings.schedule}" if settings.schedule != "rounds" else ""
     out.print(
         f"race {_source_name(result, 'portfolio')} on {_source_name(result, 'suite')}{archive} · "
         f"{grid.size} timepoints {grid[0]:g}..{grid[-1]:g} · {settings.elimination} elimination, "
-        f"{settings.resolution} resolution · alpha {settings.alpha:g} · prior {settings.prior} · seed {settings.seed}"
+        f"{settings.resolution} resolution · alpha {settings.alpha:g} · prior {settings.prior}{schedule} · "
+        f"seed {settings.seed}"
     )
-    show_result(out, result)
-    paths = [path for path in (journal, *saved) if path is not None]
+    known = compute(result)
+    show_result(out, result, known=known)
+    paths = [path for path in (kept.journal, *saved) if path is not None]
     show_saved(out, paths)
     if not paths:
         out.print("not saved: --output FILE saves the result, --journal FILE also every run")
-    if result.stopped == "interrupted" and journal is not None:
-        out.print(f"polarbear resume {journal} continues from here", soft_wrap=True)
+    show_next(out, result, known, kept)
 
 
 def _source_name(result: RaceResult, what: str) -> str:

@@ -6,6 +6,7 @@ as they are.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import multiprocessing
@@ -21,9 +22,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from polarbear_plugins.arrays import FloatArray
-from polarbear_plugins.errors import InvalidInputError, PolarBearError, describe_exception, reason, short
+from polarbear_plugins.errors import InvalidInputError, PolarBearError, reason, short
 from polarbear_plugins.execution.local_processes import UnsendableError, pickle_or_raise
-from polarbear_plugins.execution.worker import RemoteError
 from polarbear_plugins.plugins.manager import Plugins, installed_plugins
 from polarbear_plugins.problems.given import GivenSuite, as_portfolio, as_suite
 from polarbear_plugins.problems.protocols import Algorithm, Identity, Problem, Suite
@@ -73,6 +73,29 @@ class RunExecutor(Executor):
         The future raises a :class:`PolarBearError` if the run failed, :class:`UnfitWorkerError` if no worker can
         perform it, and ``BrokenExecutor`` if the executor is lost.
         """
+
+    #: Whether it has :meth:`submit_together`.
+    sends_together: bool = False
+
+    def submit_together(self, requests: Sequence[Request]) -> Future[Any]:
+        """Schedule several short runs without limits, to be performed one after the other by the same worker.
+
+        The future has a list of pairs, in the order of the requests and not necessarily for all of them: a trajectory
+        with its seconds or the :class:`PolarBearError` of a run that failed, and the seconds that its worker took.
+        """
+        raise NotImplementedError
+
+    def capacity(self) -> int | None:
+        """How many runs it performs at once as it is now; ``None`` if it cannot tell."""
+        return None
+
+    def withdraw(self, runs: Collection[Future[Any]]) -> list[Future[Any]]:
+        """Withdraw runs that have not begun, as far as it is known; returns those."""
+        return [run for run in runs if run.cancel()]
+
+    def end(self, least: Mapping[Future[Any], float]) -> dict[Future[Any], float]:  # noqa: ARG002 - for those that can
+        """End runs that have taken at least so many seconds; returns those, and the seconds that they had taken."""
+        return {}
 
     @abstractmethod
     def news(self) -> Sequence[str]:
@@ -170,28 +193,12 @@ def perform(request: Request) -> tuple[Trajectory, float]:
     return sample_at_timepoints(trajectory, request), seconds
 
 
-def perform_single_threaded(request: Request) -> tuple[Trajectory, float]:
-    """:func:`perform` with numerical libraries limited to one thread, since other workers use the other cores."""
-    if multiprocessing.parent_process() is not None:
-        _limit_threads_once()
-        return perform(request)
-    with threadpool_limits(1):
-        return perform(request)
-
-
-def perform_elsewhere(request: Request) -> tuple[Trajectory, float]:
-    """:func:`perform_single_threaded` on an executor of any kind; whatever is raised becomes text there.
-
-    An exception of somebody's own class may not survive its way to another process, and break the executor instead.
-
-    :raises RemoteError: the run failed.
-    """
-    try:
-        return perform_single_threaded(request)
-    except KeyboardInterrupt:  # from ctrl-C, which ends the race, not from the run
-        raise
-    except BaseException as problem:
-        raise RemoteError(describe_exception(problem)) from None
+def single_threaded() -> contextlib.AbstractContextManager[object]:
+    """Limit numerical libraries to one thread, since other workers use the other cores."""
+    if multiprocessing.parent_process() is None:
+        return threadpool_limits(1)
+    _limit_threads_once()
+    return contextlib.nullcontext()
 
 
 def sample_at_timepoints(trajectory: object, request: Request) -> Trajectory:

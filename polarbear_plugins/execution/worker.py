@@ -32,8 +32,8 @@ class UnloadableError(PolarBearError):
     """What was sent cannot be unpickled in the worker process."""
 
 
-def serve(end: Any, secret: bytes) -> None:
-    """Answer calls that come through a socket until the other side closes it."""
+def serve(end: Any, secret: bytes, core: int | None = None) -> None:
+    """Answer calls that come through a socket until the other side closes it, on one core if one is given."""
     channel = Channel(end, secret)
     # Ctrl-C reaches every process of the terminal; the race decides what to do about it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -43,6 +43,9 @@ def serve(end: Any, secret: bytes) -> None:
         os.environ[f"{library}_NUM_THREADS"] = "1"
     with contextlib.suppress(OSError):
         os.dup2(2, 1)  # standard output is reserved for the result of the race
+    if core is not None:
+        with contextlib.suppress(OSError):  # it was taken away meanwhile
+            os.sched_setaffinity(0, {core})
     _leave_fork_server()
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     # The other side is gone, or a call has closed the connection.

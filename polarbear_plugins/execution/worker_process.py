@@ -8,7 +8,6 @@ import sys
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass
-from multiprocessing.connection import wait
 from typing import Any
 
 from polarbear_plugins.errors import PolarBearError, describe_exception
@@ -27,6 +26,10 @@ class ProcessDiedError(PolarBearError):
 
 class RunTimeoutError(PolarBearError, TimeoutError):
     """A call took longer than allowed, and its process was ended."""
+
+
+class RunEndedError(PolarBearError):
+    """A call was ended because nobody needs its result any more."""
 
 
 class RunMemoryError(PolarBearError, MemoryError):
@@ -56,38 +59,45 @@ class Limits:
 
 
 class WorkerProcess:
-    """A process, and the call that it is performing.  Only one thread may use it, except for :meth:`kill`."""
+    """A process, and the call that it is performing.
 
-    def __init__(self, context: Any, with_main: bool, limits: Limits) -> None:
+    Only one thread may use it, except for :meth:`end` and :meth:`kill`.
+    """
+
+    def __init__(self, context: Any, with_main: bool, limits: Limits, core: int | None = None) -> None:
         self.channel, theirs = channel_pair()
         self.ready = False
         self.gone = False
         self.sending = False
         self.deadline: float | None = None
+        self.began = 0.0
+        self.core = core
         self._limits = limits
         self._future: Future[Any] | None = None
+        self._ended = False
         self._calls, self._first_size, self._size = 0, 0, 0
         self._worn = False
         self._used_before, self._next_check = 0, 0.0
         try:
-            self.process = start_process(context, serve, (theirs.end, theirs.secret), with_main)
+            self.process = start_process(context, serve, (theirs.end, theirs.secret, core), with_main)
         except BaseException:
             self.channel.close()
             raise
         finally:
             theirs.close()  # so that ours reports the end of the process
         self._leader: int | None = self.process.pid  # of its process group
-        self._sentinel: list[int] = [self.process.sentinel]
-
-    @property
-    def waitables(self) -> list[Any]:
-        """What to wait for: an answer, or the end of the process, since a child of it may keep the connection open."""
-        return [self.channel.end, *self._sentinel]
+        #: Ready when the process has ended, which the connection may not tell: a child of it may keep that open.
+        self.sentinel: int = self.process.sentinel
 
     @property
     def idle(self) -> bool:
         """Whether it can accept a call."""
         return self.ready and not self.gone and self._future is None
+
+    @property
+    def call(self) -> Future[Any] | None:
+        """The call that it is performing."""
+        return self._future
 
     @property
     def busy(self) -> bool:
@@ -104,11 +114,11 @@ class WorkerProcess:
         """Begin a call, unless it was cancelled."""
         if not future.set_running_or_notify_cancel():
             return
-        self._future = future
+        self._future, self.began = future, time.monotonic()
         if self._limits.memory is not None:
             self._used_before = self._used(0)
             self._next_check = time.monotonic() + MEMORY_CHECKS
-        self.deadline = None if self._limits.timeout is None else time.monotonic() + self._limits.timeout
+        self.deadline = None if self._limits.timeout is None else self.began + self._limits.timeout
         self.channel.begin_send(message)
         self.send_more()
 
@@ -119,10 +129,10 @@ class WorkerProcess:
         except OSError:
             self.gone, self.sending = True, False
 
-    def receive(self) -> None:
-        """Handle everything that the process has sent."""
+    def receive(self, ended: bool) -> None:
+        """Handle everything that the process has sent, also if its sentinel says that it has ended."""
         try:
-            ended = self._has_ended()
+            ended = ended and not _process_exists(self._leader)  # its sentinel is ready also if the fork server died
             for message in () if self.gone else self.channel.received():
                 if not self.ready:
                     self.ready = True
@@ -168,17 +178,16 @@ class WorkerProcess:
     def _used(self, most: float) -> int:
         return 0 if self._leader is None else used_bytes(self._leader, most)
 
-    def _has_ended(self) -> bool:
-        if not self._sentinel or not wait(self._sentinel, 0):
-            return False
-        self._sentinel = []
-        return not _process_exists(self._leader)  # the sentinel also fires if the fork server has died
-
     def fail(self, problem: Exception) -> None:
         """End the call with an error, if there is one."""
         future, self._future, self.deadline = self._future, None, None
         if future is not None:
-            future.set_exception(problem)
+            future.set_exception(RunEndedError("it was not needed any more and was ended") if self._ended else problem)
+
+    def end(self) -> None:
+        """Kill the process because nobody needs the result of its call any more."""
+        self._ended = True
+        self.kill()
 
     def kill(self) -> None:
         """Kill the process and those that it has started."""

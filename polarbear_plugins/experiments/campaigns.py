@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_choice, as_number, as_whole_number
 from polarbear_plugins.errors import InvalidInputError, PolarBearWarning
-from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource
 from polarbear_plugins.experiments.campaign_runs import CampaignRuns, CampaignWatcher, Measure
+from polarbear_plugins.experiments.interference import dispatcher_for
 from polarbear_plugins.experiments.left_out import leave_out_unfit
 from polarbear_plugins.planning.paired_tests import Comparison, Direction, compare_pairs
 from polarbear_plugins.planning.powers import PairedTest, PowerTarget
@@ -266,7 +266,8 @@ def campaign(
     if grid[-1] > end:
         raise InvalidInputError(f"timepoints: {grid[-1]:g} lies past the horizon, {end:g}.")
     pairs = pairs_of(tuple(sources[0].algorithms), settings.reference)
-    dispatcher = Dispatcher(workers, executor, run_timeout, retries, run_memory)
+    execution = workers, executor, run_timeout, retries, run_memory
+    dispatcher = dispatcher_for(sources[0].algorithms.values(), *execution)
     with CampaignRuns(*sources, dispatcher, end, grid, seed) as runs:
         if journal is not None:
             runs.keep_journal(Path(journal), same_seed=settings.seed is not None)

@@ -11,7 +11,9 @@ from polarbear_plugins.problems.protocols import Problem, Suite, reason_against
 from polarbear_plugins.seeds import derived_seed
 
 
-def leave_out_unfit(portfolio: PortfolioSource, suite: Suite, seed: int, least: int) -> PortfolioSource:
+def leave_out_unfit(
+    portfolio: PortfolioSource, suite: Suite, seed: int, least: int, stacklevel: int = 3
+) -> PortfolioSource:
     """The portfolio without the algorithms that refuse the first problem of the suite; warns about each.
 
     An algorithm that accepts the first problem and not a later one fails there, as any failed run.
@@ -32,7 +34,7 @@ def leave_out_unfit(portfolio: PortfolioSource, suite: Suite, seed: int, least: 
     warnings.warn(
         f"Left out, since they cannot run on the suite {suite.name!r}: {said}. The others run.",
         PolarBearWarning,
-        stacklevel=3,
+        stacklevel=stacklevel,
     )
     return remaining
 

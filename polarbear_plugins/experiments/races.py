@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear_plugins.checks import as_whole_number
 from polarbear_plugins.errors import InvalidInputError
-from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import PortfolioSource, SuiteSource
 from polarbear_plugins.experiments.archives import MatchedArchive, match_archive
+from polarbear_plugins.experiments.interference import dispatcher_for
 from polarbear_plugins.experiments.left_out import leave_out_unfit
 from polarbear_plugins.experiments.open_race import Race
 from polarbear_plugins.experiments.watching import Watcher
@@ -26,7 +26,7 @@ from polarbear_plugins.problems.protocols import Algorithm, Suite
 from polarbear_plugins.racing.posteriors import check_inference
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.settings import RaceSettings
-from polarbear_plugins.racing.state import start_race
+from polarbear_plugins.racing.state import RaceState, start_race
 from polarbear_plugins.racing.stored import StoredRivals, start_against
 from polarbear_plugins.rankings.stream import default_timepoints
 from polarbear_plugins.trajectories.runs import per_dimension
@@ -96,7 +96,8 @@ def race(
         Megabytes that a run may use beyond what its process used before, together with the processes it starts.  They
         are counted every 0.2 s, on Linux; a run that uses more is ended, and treated as one that takes too long.
     progress
-        Called with a :class:`Progress` after each run and each round.
+        Called with a :class:`Progress` after each run and each round.  If it returns ``True``, the race stops after the
+        round, and can be resumed.
     plugins
         Where to look up names; by default all installed plugins.
 
@@ -117,6 +118,49 @@ def race(
     """
     if durable and journal is None:
         raise InvalidInputError("durable=True is for a journal; give one with journal=.")
+    state, entrants, problems, rivals = prepare(
+        portfolio,
+        suite,
+        timepoints,
+        settings,
+        against=against,
+        against_options=against_options,
+        tolerance=tolerance,
+        portfolio_options=portfolio_options,
+        suite_options=suite_options,
+        plugins=plugins,
+    )
+    execution = workers, executor, run_timeout, retries, run_memory
+    dispatcher = dispatcher_for(entrants.algorithms.values(), *execution)
+    with Race(state, entrants, problems, dispatcher, progress=progress, plugins=plugins, rivals=rivals) as open_race:
+        if journal is not None:
+            open_race.keep_journal(journal, durable=durable)
+        return open_race.run()
+
+
+class Prepared(NamedTuple):
+    """A race before its first run: its state, its portfolio and suite, and its stored rivals, if any."""
+
+    state: RaceState
+    portfolio: PortfolioSource
+    suite: SuiteSource
+    rivals: StoredRivals | None
+
+
+def prepare(
+    portfolio: Any,
+    suite: Any,
+    timepoints: ArrayLike | None,
+    settings: RaceSettings | None,
+    *,
+    against: object = None,
+    against_options: Mapping[str, Any] | None = None,
+    tolerance: float = 0.0,
+    portfolio_options: Mapping[str, Any] | None = None,
+    suite_options: Mapping[str, Any] | None = None,
+    plugins: Plugins | None = None,
+) -> Prepared:
+    """Check what :func:`race` is given, and leave out algorithms that cannot take part."""
     settings = settings or RaceSettings()
     seed = secrets.randbits(31) if settings.seed is None else settings.seed
     settings = replace(settings, seed=seed)
@@ -124,28 +168,25 @@ def race(
     drawn_from = SuiteSource.of(suite, suite_options, plugins)
     given = PortfolioSource.of(portfolio, portfolio_options, plugins)
     settings = replace(settings, replications=_replications(settings, drawn_from.suite, against))
-    sources = leave_out_unfit(given, drawn_from.suite, seed, least=2 if against is None else 1), drawn_from
+    least = 2 if against is None else 1
+    remaining = leave_out_unfit(given, drawn_from.suite, seed, least, stacklevel=4)
     rivals: StoredRivals | None = None
     if against is not None:
         matched = (
             against
             if isinstance(against, MatchedArchive)
-            else match_archive(against, sources[1].suite, seed, options=against_options, plugins=plugins)
+            else match_archive(against, drawn_from.suite, seed, options=against_options, plugins=plugins)
         )
         if settings.per_dimension:
             matched = replace(matched, runs=tuple(per_dimension(matched.runs)))
         timepoints = default_timepoints(matched.runs) if timepoints is None else timepoints
         rivals = matched.rivals(timepoints, seed)
-        state = start_against(sources[0].algorithms, timepoints, settings, rivals, tolerance)
+        state = start_against(remaining.algorithms, timepoints, settings, rivals, tolerance)
     elif timepoints is None:
         raise InvalidInputError("race: say with timepoints= where to compare the algorithms.")
     else:
-        state = start_race(sources[0].algorithms, timepoints, settings, tolerance)
-    dispatcher = Dispatcher(workers, executor, run_timeout, retries, run_memory)
-    with Race(state, *sources, dispatcher, progress=progress, plugins=plugins, rivals=rivals) as open_race:
-        if journal is not None:
-            open_race.keep_journal(journal, durable=durable)
-        return open_race.run()
+        state = start_race(remaining.algorithms, timepoints, settings, tolerance)
+    return Prepared(state, remaining, drawn_from, rivals)
 
 
 def _replications(settings: RaceSettings, suite: Suite, against: object) -> int:
@@ -196,8 +237,10 @@ def resume(
     durable, workers, executor, run_timeout, run_memory, retries, progress, plugins
         As for :func:`race`; the journal does not store them.
     """
-    dispatcher = Dispatcher(workers, executor, run_timeout, retries, run_memory)
+    execution = workers, executor, run_timeout, retries, run_memory
     options: dict[str, Any] = {"progress": progress, "plugins": plugins, "durable": durable, "salvage": salvage}
-    with Race.from_journal(journal, portfolio, suite, dispatcher, **options) as open_race:
+    with Race.from_journal(
+        journal, portfolio, suite, lambda algorithms: dispatcher_for(algorithms, *execution), **options
+    ) as open_race:
         open_race.change_limits(max_rounds, max_cost)
         return open_race.run()

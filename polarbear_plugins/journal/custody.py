@@ -6,6 +6,8 @@ import contextlib
 import itertools
 import os
 import sqlite3
+import struct
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,8 @@ from polarbear_plugins.journal.messages import damaged_log_error, describe_sqlit
 from polarbear_plugins.journal.tables import VERSION
 
 _HEADER = b"SQLite format 3\x00"
+_LOCK = "hhqqi0q"  # flock of Linux: type, whence, start, length, process
+_LOCK_PLACE, _LOCK_BYTES = 0x40000000, 512  # that SQLite locks
 _VERSION_PLACE, _APPLICATION_PLACE = slice(60, 64), slice(68, 72)  # in the header
 # Journals that are open in this process.  On POSIX, a process that closes a file releases all its locks on that file,
 # even those of another connection, so none of these may be opened a second time, not even for reading.
@@ -39,6 +43,24 @@ def is_sqlite(path: Path) -> bool:
         raise SourceError(f"{path} is in use by a race in this process; wait until that race is over.")
     with path.open("rb") as file:
         return file.read(len(_HEADER)) == _HEADER
+
+
+def is_in_use(path: str | Path) -> bool | None:
+    """Whether a process on this computer has a journal open to write; ``None`` where that cannot be told.
+
+    It only asks for the lock, without taking it, so that a race that begins at this moment does not notice.
+    """
+    file = real_path(path)
+    if file_id(file) in _OPEN_HERE:
+        return True
+    if sys.platform != "linux" or sys.maxsize < 2**32:  # others have other structures
+        return None
+    import fcntl  # not on Windows
+
+    with file.open("rb") as open_file:
+        asked = struct.pack(_LOCK, fcntl.F_RDLCK, os.SEEK_SET, _LOCK_PLACE, _LOCK_BYTES, 0)
+        found = struct.unpack(_LOCK, fcntl.fcntl(open_file, fcntl.F_GETLK, asked))
+    return found[0] != fcntl.F_UNLCK
 
 
 def check_log(path: Path, called: Path) -> None:

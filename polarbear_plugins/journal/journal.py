@@ -26,11 +26,12 @@ from polarbear_plugins.journal.copies import journal_copy
 from polarbear_plugins.journal.custody import OpenFile, application_of, is_sqlite, real_path
 from polarbear_plugins.journal.log import find_damage, log_of, log_size, set_damage_aside
 from polarbear_plugins.journal.messages import file_exists_error, foreign_log_error
-from polarbear_plugins.journal.reading import APPLICATION, LOG_EXPECTED, JournalContent, JournalRun
+from polarbear_plugins.journal.reading import APPLICATION, LOG_EXPECTED, NO_ROUND, JournalContent, JournalRun
 from polarbear_plugins.journal.tables import Row, create_tables
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.racing.state import Round
 from polarbear_plugins.racing.stored import StoredRivals
+from polarbear_plugins.trajectories.trajectory import Trajectory
 
 # Waiting for the disk takes about a millisecond.  Runs that together took fewer seconds than this do not wait for it.
 _SECONDS_WITHOUT_SYNC = 0.05
@@ -67,7 +68,7 @@ class Journal(JournalContent):
     ) -> Journal:
         """Start a journal at a path where there is no file, or only the remains of a process killed in this method."""
         path, real = Path(path), real_path(path)
-        rows = [(key, json.dumps(value, allow_nan=False)) for key, value in about.items()]
+        rows = _about_rows(about)
         try:
             if log_size(real) and not (real.exists() and real.stat().st_size):
                 raise foreign_log_error(path)
@@ -133,8 +134,7 @@ class Journal(JournalContent):
     def write_about(self, **about: Any) -> None:
         """Add to the description of the race, or change it."""
         with self._writing():
-            rows = ((key, json.dumps(value, allow_nan=False)) for key, value in about.items())
-            self._rows.write("about", rows, replace=True)
+            self._rows.write("about", _about_rows(about), replace=True)
 
     def add_entry(self, algorithm: str, after_round: int) -> None:
         """Store that an algorithm entered."""
@@ -174,20 +174,41 @@ class Journal(JournalContent):
         self,
         finished: Round,
         resolved: np.ndarray[Any, np.dtype[np.bool_]],
+        ahead: Iterable[Trajectory] = (),
         later: Iterable[tuple[str, str]] = (),
+        about: Mapping[str, Any] | None = None,
     ) -> None:
-        """Store a finished round; ``later`` are the runs (algorithm, instance) that it leaves for the next one."""
+        """Store a finished round.
+
+        Parameters
+        ----------
+        ahead
+            Runs that it used and that were stored before they belonged to it, as it used them.
+        later
+            Runs (algorithm, instance) that were stored as runs of this round, and that it did not use.
+        about
+            What to change in the description of the race.
+        """
         with self._writing():
             packed = np.packbits(resolved).tobytes()
             self._rows.write("rounds", [(finished.number, json.dumps(asdict(finished)), packed)])
-            for run in later:
-                kept = list(self._rows.read("runs", "algorithm = ? AND instance = ?", run))
-                self._rows.write("runs", ((place, number + 1, *rest) for place, number, *rest in kept), replace=True)
+            moved = [self._moved((run.algorithm, run.instance), finished.number, run) for run in ahead]
+            moved += [self._moved(run, NO_ROUND) for run in later]
+            self._rows.write("runs", moved, replace=True)
+            self._rows.write("about", _about_rows(about or {}), replace=True)
+
+    def _moved(self, names: tuple[str, str], number: int, run: Trajectory | None = None) -> Row:
+        """Row of a run in another round, and as a shorter one if that is given."""
+        [row] = self._rows.read("runs", "algorithm = ? AND instance = ?", names)
+        place, _, _, _, seed, horizon, times, best, seconds, failure = row
+        if run is not None:
+            horizon, times, best = float(run.horizon), _bytes(run.times), _bytes(run.best)
+        return place, number, *names, seed, horizon, times, best, seconds, failure
 
     def close(self) -> None:
-        """Close the file and unlock it; what is in the log moves into the file."""
+        """Close the file and unlock it; what is in the log moves into the file, written again if it is gone."""
         expects_log = self._expects_log
-        if expects_log and self._began:
+        if self._began and (expects_log or not self._file.is_there()):
             with contextlib.suppress(SourceError):  # the disk is full, for example
                 with self._writing():
                     pass
@@ -276,6 +297,10 @@ def _is_leftover(path: Path) -> bool:
             content.close()
     except (OSError, SourceError):  # in use, or damaged: not empty
         return False
+
+
+def _about_rows(about: Mapping[str, Any]) -> list[Row]:
+    return [(key, json.dumps(value, allow_nan=False)) for key, value in about.items()]
 
 
 def _run_row(place: int, run: JournalRun) -> Row:

@@ -37,6 +37,8 @@ from polarbear_plugins.trajectories.trajectory import Trajectory
 APPLICATION = 0x504C4252
 #: Key in ``about``: the path of the file if it has a log, unless the log takes that back.
 LOG_EXPECTED = "log_expected"
+#: Round of a run that was begun ahead of time and that no round has used yet.
+NO_ROUND = 0
 # What damaged data raise while they are read and made into objects.
 _DAMAGE_ERRORS = (
     PolarBearError,
@@ -60,7 +62,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class JournalRun:
-    """A finished run: its round, its trajectory, the seconds it took, and the reason if it failed."""
+    """A finished run: its round, or ``NO_ROUND``, its trajectory, the seconds it took, and why it failed, if it did."""
 
     round: int
     trajectory: Trajectory

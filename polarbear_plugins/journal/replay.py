@@ -13,14 +13,13 @@ from polarbear_plugins.errors import InvalidInputError, SourceError, UnknownName
 from polarbear_plugins.journal.copies import journal_copy
 from polarbear_plugins.journal.custody import is_sqlite
 from polarbear_plugins.journal.journal import Journal
-from polarbear_plugins.journal.reading import JournalContent
+from polarbear_plugins.journal.reading import NO_ROUND, JournalContent, JournalRun
 from polarbear_plugins.racing.posteriors import checked
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.rules import enter, observe, plan
 from polarbear_plugins.racing.settings import RaceSettings
-from polarbear_plugins.racing.state import Failure, RaceState, check_about, check_rounds, start_race
+from polarbear_plugins.racing.state import Failure, RaceState, check_about, check_rounds, start_race, unused_cost
 from polarbear_plugins.racing.stored import StoredRivals, start_against
-from polarbear_plugins.trajectories.trajectory import Trajectory
 
 
 def load_result(path: str | Path) -> RaceResult:
@@ -42,21 +41,50 @@ def is_journal(path: str | Path) -> bool:
 
 def load_without_posterior(path: str | Path) -> RaceResult:
     """:func:`load_result` without the inference that a journal needs, for what only looks at the runs."""
+    return read_journal(path).result if is_journal(path) else RaceResult.load(path)
+
+
+class JournalNow(NamedTuple):
+    """What is in a journal now.
+
+    Attributes
+    ----------
+    result
+        The result after the last finished round, without a posterior.
+    waiting
+        Number of finished runs that belong to no finished round.
+    failures
+        All runs that failed for good, the last one last.
+    drawn
+        Number of instances drawn.
+    """
+
+    result: RaceResult
+    waiting: int
+    failures: tuple[Failure, ...]
+    drawn: int
+
+
+def read_journal(path: str | Path) -> JournalNow:
+    """Read what is in a journal now, without inference."""
     path = Path(path)
-    if not is_journal(path):
-        return RaceResult.load(path)
     with journal_copy(path) as journal, _naming_journal(path):
         about = journal.about
-        state, _ = replay(journal, about)
-        return RaceResult(
+        state, unused = replay(journal, about)
+        waiting = {(run.trajectory.algorithm, run.trajectory.instance) for run in unused}
+        failures, instances = tuple(journal.failures), journal.instances
+        used = [failure for failure in failures if (failure.algorithm, failure.instance) not in waiting]
+        result = RaceResult(
             state=state,
             # The size of the suite is not known here, but the journal notes why the race stopped.
             stopped=plan(state).over or about.get("stopped") or "interrupted",
             _posterior=None,
-            failures=observed_failures(state, journal.failures),
-            about={**recorded_versions(about), **recorded_origin(about)},
-            identities=tuple(journal.instances[: len(state.table.instances)]),
+            failures=observed_failures(state, used),
+            about={**recorded_versions(about), **recorded_origin(about), **recorded_interference(about)},
+            identities=tuple(instances[: len(state.table.instances)]),
+            unused_cost=unused_cost(state, spent_so_far(journal, about, state, unused)),
         )
+        return JournalNow(result, len(unused), failures, len(instances))
 
 
 def recorded_versions(about: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,7 +99,12 @@ def recorded_origin(about: Mapping[str, Any]) -> dict[str, Any]:
     return {**{key: about.get(key) for key in ("portfolio", "suite")}, **against}
 
 
-def replay(journal: JournalContent, about: Mapping[str, Any]) -> tuple[RaceState, list[Trajectory]]:
+def recorded_interference(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What a race against the clock has measured, as its journal notes it."""
+    return {key: about[key] for key in ("interference",) if key in about}
+
+
+def replay(journal: JournalContent, about: Mapping[str, Any]) -> tuple[RaceState, list[JournalRun]]:
     """State after the last finished round of a journal, and the finished runs that belong to no finished round."""
     if "campaign" in about:
         raise SourceError(
@@ -83,9 +116,9 @@ def replay(journal: JournalContent, about: Mapping[str, Any]) -> tuple[RaceState
         check_about(about)
     with journal.naming_damage("rounds"):
         check_rounds(rounds, [entry.algorithm for entry in entries])
-    by_round: dict[int, list[Trajectory]] = {}
+    by_round: dict[int, list[JournalRun]] = {}
     for run in journal.runs():
-        by_round.setdefault(run.round, []).append(run.trajectory)
+        by_round.setdefault(run.round, []).append(run)
     identities = journal.instances
     with journal.naming_damage("about"):
         settings, timepoints = RaceSettings.from_json(about["settings"]), about["timepoints"]
@@ -100,7 +133,8 @@ def replay(journal: JournalContent, about: Mapping[str, Any]) -> tuple[RaceState
     order = _places_of_runs([identity.name for identity in identities], settings)
     with journal.naming_damage("runs"):
         for finished in rounds:
-            runs = sorted(by_round.pop(finished.number, []), key=lambda run: order[run.instance])
+            runs = [run.trajectory for run in by_round.pop(finished.number, [])]
+            runs = sorted(runs, key=lambda run: order[run.instance])
             runs = [identities[order[run.instance].instance].label(run) for run in runs]
             state = replace(observe(state, runs), rounds=(*state.rounds, finished))
             if finished is rounds[-1]:
@@ -120,7 +154,16 @@ def replay(journal: JournalContent, about: Mapping[str, Any]) -> tuple[RaceState
     return state, [] if all_failed else unused
 
 
-def reopen_journal(path: Path, state: RaceState) -> tuple[Journal, list[Trajectory]]:
+def spent_so_far(
+    journal: JournalContent, about: Mapping[str, Any], state: RaceState, unused: Iterable[JournalRun]
+) -> float:
+    """Cost of everything that was begun, as far as the journal knows: not what was under way in a killed process."""
+    with journal.naming_damage("about"):
+        written = as_number(about.get("spent", 0.0), "spent", at_least=0)
+    return max(written, state.cost + sum(run.trajectory.horizon for run in unused))
+
+
+def reopen_journal(path: Path, state: RaceState) -> tuple[Journal, list[JournalRun]]:
     """Journal of a race that stopped in this state, and its finished runs that belong to no finished round."""
     journal = Journal.open(path)
     try:
@@ -130,7 +173,7 @@ def reopen_journal(path: Path, state: RaceState) -> tuple[Journal, list[Trajecto
                 f"{path}: the race has advanced since this result. Enter the newcomer into the newest result, that of "
                 f"resume({str(path)!r})."
             )
-        return journal, [run.trajectory for run in journal.runs() if run.round > done]
+        return journal, [run for run in journal.runs() if run.round == NO_ROUND or run.round > done]
     except BaseException:
         journal.close()
         raise

@@ -35,6 +35,11 @@ class FunctionAlgorithm:
     name: str
     function: RunFunction
 
+    @property
+    def axis(self) -> object:
+        """What the function says that its horizon counts: its attribute ``axis``, if it has one."""
+        return getattr(self.function, "axis", None)
+
     def run(self, problem: Problem, horizon: float, seed: int, /) -> Trajectory:
         """Run the function on the problem, or on the user's object that it wraps."""
         trajectory = self.function(problem.value if isinstance(problem, GivenProblem) else problem, horizon, seed)

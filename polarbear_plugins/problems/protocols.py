@@ -177,6 +177,12 @@ class Algorithm(Protocol):
     It may have a method ``refuses(problem)`` that returns why it cannot run on such a problem ("it takes one
     objective"), or ``None``.  A race asks it about the first problem of its suite, and leaves out an algorithm that
     has a reason.
+
+    It may say with ``plans_by_horizon = True`` that it runs differently if it has more time, as one does that cools
+    down until the end.  A race then never takes the beginning of a longer run for a shorter one.
+
+    It may say with ``axis = "seconds"`` that its horizon is in seconds of the clock.  A race then performs no more runs
+    at once than there are cores, and measures how much they slow each other down.
     """
 
     @property
@@ -208,6 +214,16 @@ def reason_against(algorithm: Algorithm, problem: Problem) -> str | None:
     refuses = getattr(algorithm, "refuses", None)
     why = None if refuses is None else refuses(problem)
     return None if why is None else foreign_text(why, STORED)
+
+
+def plans_by_horizon(algorithm: Algorithm) -> bool:
+    """Whether an algorithm says that it runs differently if it has more time."""
+    return bool(getattr(algorithm, "plans_by_horizon", False))
+
+
+def counts_seconds(algorithm: Algorithm) -> bool:
+    """Whether an algorithm says that its horizon is in seconds of the clock."""
+    return bool(getattr(algorithm, "axis", None) == "seconds")
 
 
 def refusal(algorithm: Algorithm, problem: Problem, why: str) -> InvalidInputError:

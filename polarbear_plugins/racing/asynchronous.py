@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.posterior.posterior import Posterior
+from polarbear_plugins.racing.lookahead import ahead
 from polarbear_plugins.racing.posteriors import check_inference, infer
 from polarbear_plugins.racing.rules import decide, enter, plan, retire
 from polarbear_plugins.racing.settings import RaceSettings
@@ -73,12 +74,12 @@ class Standing:
         return ratings
 
     def ahead(self, instances: int, newcomers: Sequence[str] = ()) -> Iterator[tuple[str, int]]:
-        """Cells that later rounds will probably ask for: algorithms with open pairs, instance by instance."""
-        names = list(newcomers)
+        """Cells that later rounds will probably ask for: as in any race, and all of newcomers that have not entered."""
+        drawn = 0 if self.state is None else len(self.state.table.instances)
+        yield from ((name, place) for place in range(drawn) for name in newcomers)
         if self.state is not None:
-            resolved = self.state.resolved
-            names = [name for place, name in enumerate(self.state.algorithms) if not resolved[:, place].all()] + names
-        return ((name, place) for place in range(instances) for name in dict.fromkeys(names))
+            yield from ((order.algorithm, order.instance) for order in ahead(self.state, self.orders, instances))
+        yield from ((name, place) for place in range(drawn, instances) for name in newcomers)
 
 
 class AsynchronousRace:

@@ -25,16 +25,17 @@ _SIMULATIONS = 200, 40  # by default: as a rule, and for large races
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Forecast:
-    """Instances and cost that would settle every pair, beside those there are, in simulations of the race.
+    """Instances, cost and rounds that would settle every pair, beside those there are, in simulations of the race.
 
     Attributes
     ----------
-    instances, costs
+    instances, costs, rounds
         One number for each simulation; ``inf`` where it takes more than 100 times the instances there are.
     """
 
     instances: FloatArray
     costs: FloatArray
+    rounds: FloatArray
 
     @property
     def median(self) -> int | None:
@@ -60,8 +61,11 @@ class Forecast:
     def quantile(self, share: float, *, cost: bool = False) -> int | None:
         """Instances, or cost, that this share of the simulations does not exceed."""
         share = as_number(share, "quantile", at_least=0, at_most=1)
-        count = float(np.quantile(self.costs if cost else self.instances, share, method="higher"))
-        return math.ceil(count) if math.isfinite(count) else None
+        return _quantile(self.costs if cost else self.instances, share)
+
+    def quantile_of_rounds(self, share: float) -> int | None:
+        """Rounds that this share of the simulations does not exceed."""
+        return _quantile(self.rounds, as_number(share, "quantile", at_least=0, at_most=1))
 
     def to_pandas(self) -> pd.DataFrame:
         """Table with a row for each ``simulation``: the ``instances`` and the ``cost`` still to come in it."""
@@ -89,6 +93,11 @@ class Forecast:
         return f"Forecast({self}, {self.instances.size} simulations)"
 
 
+def _quantile(values: FloatArray, share: float) -> int | None:
+    count = float(np.quantile(values, share, method="higher"))
+    return math.ceil(count) if math.isfinite(count) else None
+
+
 def forecast(state: RaceState, posterior: Posterior, simulations: int | None = None, seed: int = 0) -> Forecast:
     """Simulate how a race continues until every open pair is settled.
 
@@ -112,5 +121,5 @@ def forecast(state: RaceState, posterior: Posterior, simulations: int | None = N
     )
     rng = np.random.default_rng(as_whole_number(seed, "seed", at_least=0))
     if len(inside) < 2:
-        return Forecast(np.zeros(count), np.zeros(count))
+        return Forecast(*np.zeros((3, count)))
     return Forecast(*Simulations(state, posterior, inside, count, rng).run())

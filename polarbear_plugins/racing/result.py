@@ -22,7 +22,7 @@ from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.racing.betting import SecondOpinion, second_opinion
 from polarbear_plugins.racing.forecast import Forecast, forecast
 from polarbear_plugins.racing.posteriors import infer
-from polarbear_plugins.racing.result_json import ARRAYS, FORMAT, dict_of_result
+from polarbear_plugins.racing.result_json import ARRAYS, FORMAT, dict_of_result, groups_from_json, stored_from_json
 from polarbear_plugins.racing.result_tables import ResultTable, summary_of, table_of_result
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.racing.state import (
@@ -64,7 +64,8 @@ class RaceResult:
         The race after its last round: the rankings, settled pairs, eliminations.
     stopped
         Why it ended: ``resolved``, ``max_rounds``, ``max_cost``, ``instances`` (none left), ``inference`` (no
-        posterior was good enough to decide on), ``interrupted``, or ``analyzed`` for existing data.
+        posterior was good enough to decide on), ``requested`` (after a round, by whoever watched it), ``interrupted``,
+        or ``analyzed`` for existing data; ``running`` while it is watched.
     failures
         Runs that failed for good.
     about
@@ -74,6 +75,9 @@ class RaceResult:
         What is needed to build the instances again, in the order of the table; empty for existing data.
     continuation
         The race, if it can continue in this process; ``None`` if loaded or analyzed.
+    unused_cost
+        Cost of runs that were begun ahead of time and not needed, which comes on top of ``cost``; 0 unless
+        ``schedule="continuous"``.
     """
 
     state: RaceState
@@ -83,6 +87,7 @@ class RaceResult:
     about: Mapping[str, Any] = field(default_factory=dict)
     identities: tuple[Identity, ...] = ()
     continuation: Continues | None = None
+    unused_cost: float = 0.0
 
     @property
     def posterior(self) -> Posterior:
@@ -290,6 +295,7 @@ class RaceResult:
             "newcomers": self.state.newcomers,
             **({"stored": self.state.stored} if self.state.stored else {}),
             "cost": self.cost,
+            "unused_cost": self.unused_cost,
             "identities": [identity.to_json() for identity in self.identities],
         }
         table = {"values": values, "weights": weights, "timepoints": timepoints, "resolved": self.state.resolved}
@@ -344,7 +350,7 @@ def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
         arrays["values"],
         data["instances"],
         arrays["weights"],
-        *_groups_from_json(data),
+        *groups_from_json(data),
         [EarlyEnds.from_json(each) for each in data.get("early_ends", ())],
     )
     rounds = tuple(map(Round.from_json, data["rounds"]))
@@ -367,29 +373,12 @@ def _result_from_arrays(arrays: Mapping[str, Any]) -> RaceResult:
             batch=rounds[-1].next_batch if rounds else settings.batch_size,
             cost=as_number(data["cost"], "cost"),
             newcomers=tuple(map(str, data["newcomers"])),
-            stored=_stored_from_json(data, table.algorithms),
+            stored=stored_from_json(data, table.algorithms),
         ),
         stopped=str(data["stopped"]),
         _posterior=Posterior.from_arrays(stored) if stored else None,
         failures=tuple(map(Failure.from_json, data["failures"])),
         about=data["about"],
         identities=tuple(Identity.from_json(text) for text in data["identities"]),
+        unused_cost=as_number(data.get("unused_cost", 0.0), "unused_cost", at_least=0),
     )
-
-
-def _stored_from_json(data: Mapping[str, Any], algorithms: Sequence[str]) -> tuple[str, ...]:
-    """Stored rivals; results of earlier versions have none."""
-    stored = tuple(map(str, data.get("stored", ())))
-    if not set(stored) < set(algorithms):
-        raise ValueError(f"stored: expected some of the algorithms, got {short(stored)}")
-    return stored
-
-
-def _groups_from_json(data: Mapping[str, Any]) -> tuple[list[str] | None, bool]:
-    """Group of each row, and whether the groups are all there are; files without groups have neither."""
-    groups, fixed = data.get("groups"), data.get("fixed_groups", False)
-    if groups is not None and not (isinstance(groups, list) and all(isinstance(group, str) for group in groups)):
-        raise ValueError(f"groups: expected a name for each row, got {short(groups)}")
-    if not isinstance(fixed, bool):
-        raise ValueError(f"fixed_groups: expected true or false, got {short(fixed)}")
-    return groups, fixed

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from polarbear_plugins.arrays import FloatArray
+from polarbear_plugins.errors import short
 from polarbear_plugins.files import NUMBERS, TEXT, Arrays
 from polarbear_plugins.posterior.posterior import ARRAYS as POSTERIOR_ARRAYS
 from polarbear_plugins.rankings.comparable import instances_seen
@@ -46,6 +47,7 @@ def dict_of_result(result: RaceResult) -> dict[str, Any]:
         **({"groups": list(table.groups)} if table.groups else {}),
         "early_ends": [each.to_json() for each in table.early_ends],
         "cost": result.cost,
+        **({"unused_cost": result.unused_cost} if result.unused_cost else {}),
         "full_cost": result.full_cost,
         "rounds": [asdict(finished) for finished in result.rounds],
         "open_pairs": [{"pair": [one, other], "timepoints": list(times)} for one, other, times in result.open_pairs],
@@ -92,3 +94,21 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def stored_from_json(data: Mapping[str, Any], algorithms: Sequence[str]) -> tuple[str, ...]:
+    """Stored rivals; results of earlier versions have none."""
+    stored = tuple(map(str, data.get("stored", ())))
+    if not set(stored) < set(algorithms):
+        raise ValueError(f"stored: expected some of the algorithms, got {short(stored)}")
+    return stored
+
+
+def groups_from_json(data: Mapping[str, Any]) -> tuple[list[str] | None, bool]:
+    """Group of each row, and whether the groups are all there are; files without groups have neither."""
+    groups, fixed = data.get("groups"), data.get("fixed_groups", False)
+    if groups is not None and not (isinstance(groups, list) and all(isinstance(group, str) for group in groups)):
+        raise ValueError(f"groups: expected a name for each row, got {short(groups)}")
+    if not isinstance(fixed, bool):
+        raise ValueError(f"fixed_groups: expected true or false, got {short(fixed)}")
+    return groups, fixed

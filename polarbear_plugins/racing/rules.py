@@ -30,13 +30,23 @@ _LARGEST_GROWTH = 0.25  # under the rule that is valid whenever one looks
 Count: TypeAlias = int | NDArray[np.int_] | FloatArray
 
 
-def plan(state: RaceState, available: int | None = None) -> Plan:
+def plan(
+    state: RaceState,
+    available: int | None = None,
+    *,
+    paid: Collection[tuple[str, int]] = (),
+    spent: float | None = None,
+) -> Plan:
     """Runs of the next round: which algorithm, on which instance, until which timepoint.
 
     Parameters
     ----------
     available
         Number of instances in all; ``None`` if unlimited.
+    paid
+        Algorithms and places of instances of runs that were begun ahead of time, and cost nothing more.
+    spent
+        Cost of everything begun so far; by default that of the runs that the race rests on.
     """
     settings, drawn = state.settings, len(state.table.instances)
     if state.settled:
@@ -45,23 +55,26 @@ def plan(state: RaceState, available: int | None = None) -> Plan:
         return Plan((), "max_rounds")
     if len(state.rounds) >= _POOR_ROUNDS and not any(done.good for done in state.rounds[-_POOR_ROUNDS:]):
         return Plan((), "inference")
-    budget = np.inf if settings.max_cost is None else settings.max_cost - state.cost
-    catching_up = _catch_up(state)
-    if catching_up:
-        spent = settings.replications * np.cumsum([order.until for order in catching_up])
-        affordable = tuple(order for order, total in zip(catching_up, spent, strict=True) if total <= budget)
-        return Plan(affordable, None if affordable else "max_cost")
-    batch = state.batch if available is None else min(state.batch, available - drawn)
-    if batch <= 0:
-        return Plan((), "instances")
-    last = _last_unresolved(state)
-    running = [(name, float(state.timepoints[place])) for name, place in last.items()]
-    batch = int(min(batch, budget // (settings.replications * sum(until for _, until in running))))
-    if batch <= 0:
-        return Plan((), "max_cost")
-    return Plan(
-        tuple(Order(name, place, until) for place in range(drawn, drawn + batch) for name, until in running),
-    )
+    orders = catch_up(state, state.batch)
+    if not orders:
+        batch = state.batch if available is None else min(state.batch, available - drawn)
+        if batch <= 0:
+            return Plan((), "instances")
+        running = [(name, float(state.timepoints[place])) for name, place in last_unresolved(state).items()]
+        orders = [Order(name, place, until) for place in range(drawn, drawn + batch) for name, until in running]
+    if settings.max_cost is not None:
+        budget = settings.max_cost - (state.cost if spent is None else spent)
+        orders = _affordable(orders, budget / settings.replications, paid, drawn)
+    return Plan(tuple(orders), None if orders else "max_cost")
+
+
+def _affordable(orders: list[Order], budget: float, paid: Collection[tuple[str, int]], drawn: int) -> list[Order]:
+    """The first orders that a budget is enough for; new instances, from place ``drawn`` on, with all their runs."""
+    costs = [0.0 if (order.algorithm, order.instance) in paid else order.until for order in orders]
+    count = int(np.searchsorted(np.cumsum(costs), budget, side="right"))
+    while 0 < count < len(orders) and orders[count].instance == orders[count - 1].instance >= drawn:
+        count -= 1
+    return orders[:count]
 
 
 def observe(state: RaceState, trajectories: Iterable[Trajectory]) -> RaceState:
@@ -275,7 +288,7 @@ def next_batch(
     return np.maximum(bounded, np.ceil(np.multiply(_LEAST_GROWTH, instances)).astype(np.int_))
 
 
-def _last_unresolved(state: RaceState) -> dict[str, int]:
+def last_unresolved(state: RaceState) -> dict[str, int]:
     """For each algorithm with open pairs, the place of its last unresolved timepoint (equation 32)."""
     last = state.timepoints.size - 1
     until = {}
@@ -286,9 +299,9 @@ def _last_unresolved(state: RaceState) -> dict[str, int]:
     return until
 
 
-def _catch_up(state: RaceState) -> list[Order]:
-    """Orders for newcomers on earlier instances, in the order of the instances, a batch for each newcomer."""
-    orders = [order for name in _behind(state) for order in _missed(state, name)[: state.batch]]
+def catch_up(state: RaceState, most: int | None) -> list[Order]:
+    """Orders for newcomers on earlier instances, in the order of the instances, at most so many for each newcomer."""
+    orders = [order for name in _behind(state) for order in _missed(state, name)[:most]]
     return sorted(orders, key=lambda order: (order.instance, _behind(state).index(order.algorithm)))
 
 

@@ -17,6 +17,7 @@ EliminationMode = Literal["pointwise", "joint"]
 ResolutionMode = Literal["strict", "crossing"]
 Guard = Literal["counts", "none"]
 Rule = Literal["posterior", "anytime-valid"]
+Schedule = Literal["rounds", "continuous"]
 
 # Upper bounds, so that a damaged file cannot ask for more than fits into memory.
 MOST_INSTANCES = 1_000_000
@@ -35,6 +36,7 @@ _CONSTRAINTS: dict[str, Check] = {
     "batch_size": partial(as_whole_number, at_least=1, at_most=MOST_INSTANCES),
     "batch_min": partial(as_whole_number, at_least=1, at_most=MOST_INSTANCES),
     "batch_max": partial(as_whole_number, at_least=1, at_most=MOST_INSTANCES),
+    "schedule": lambda value, what: as_choice(value, Schedule, what),
     "max_rounds": optional(partial(as_whole_number, at_least=1)),
     "max_cost": optional(partial(as_number, above=0)),
     "seed": optional(partial(as_whole_number, at_least=0)),
@@ -71,6 +73,10 @@ class RaceSettings:
     batch_size, batch_min, batch_max
         Instances in the first round, and bounds on the batches of later rounds, which have at least a fiftieth of the
         instances so far.
+    schedule
+        ``"rounds"``: a worker that is done waits for the end of the round.  ``"continuous"``: it goes on with a run
+        that a later round will probably ask for.  Both decide on the same runs and give the same answer; without
+        waiting, a race takes less time and costs more, since some of these runs turn out not to be needed.
     max_rounds, max_cost
         Largest number of rounds, and largest cost in units of the time axis, summed over all runs.
     seed
@@ -104,6 +110,7 @@ class RaceSettings:
     batch_size: int = 8
     batch_min: int = 8
     batch_max: int = 128
+    schedule: Schedule = "rounds"
     max_rounds: int | None = None
     max_cost: float | None = None
     seed: int | None = None
@@ -139,8 +146,9 @@ class RaceSettings:
         """
         data = {name: getattr(self, name) for name in (field.name for field in fields(self))}
         data |= {name: dict(data[name]) for name in ("prior_options", "engine_options")}
-        if self.replications == 1:  # so that earlier versions, which have none, read the file
-            del data["replications"]
+        for name, usual in (("replications", 1), ("schedule", "rounds")):
+            if data[name] == usual:  # so that earlier versions, which do not know it, read the file
+                del data[name]
         for name in ("prior", "engine"):
             if not isinstance(data[name], str):
                 raise InvalidInputError(

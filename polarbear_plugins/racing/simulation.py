@@ -181,20 +181,21 @@ class Simulations:
         self._resolved = np.repeat(resolved[None], count, axis=0)
         self._alive = np.ones((count, len(inside)), dtype=bool)
         self._batch = np.full(count, state.batch)
-        self._instances, self._cost = np.zeros(count), np.zeros(count)
+        self._instances, self._cost, self._rounds = np.zeros((3, count))
 
-    def run(self) -> tuple[FloatArray, FloatArray]:
-        """Instances and cost until every pair is settled, one number for each simulation; ``inf`` if too many."""
+    def run(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Instances, cost and rounds until every pair is settled, for each simulation; ``inf`` if too many."""
         limit = _FARTHEST * self._known.instances
         going = np.flatnonzero(~self._resolved.all(axis=(1, 2)))
         while going.size:
             mean, spread = self._observe(going)
             self._decide(going, mean, spread)
+            self._rounds[going] += 1
             going = going[~self._resolved[going].all(axis=(1, 2))]
             lost = going[self._instances[going] > limit]
-            self._instances[lost] = self._cost[lost] = np.inf
+            self._instances[lost] = self._cost[lost] = self._rounds[lost] = np.inf
             going = np.setdiff1d(going, lost)
-        return self._instances, self._cost
+        return self._instances, self._cost, self._rounds
 
     def _observe(self, going: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """Run a batch; returns mean and spread of the posterior after it."""

@@ -18,7 +18,7 @@ from polarbear_plugins.options import flag
 from polarbear_plugins.racing.settings import MOST_INSTANCES, RaceSettings
 from polarbear_plugins.rankings.table import RankingTable
 
-StopReason = Literal["resolved", "max_rounds", "max_cost", "instances", "inference", "interrupted"]
+StopReason = Literal["resolved", "max_rounds", "max_cost", "instances", "inference", "requested", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +214,14 @@ class RaceState:
         return float(runs * (len(self.algorithms) - len(self.stored)) * self.timepoints[-1])
 
 
+def unused_cost(state: RaceState, spent: float) -> float:
+    """Cost of runs that the race does not rest on, given the cost of everything that was begun."""
+    if state.settings.schedule == "rounds":  # only the runs of a round that was interrupted
+        return 0.0
+    unused = spent - state.cost
+    return unused if unused > 1e-9 * spent else 0.0  # sums in another order differ by less
+
+
 def start_race(
     algorithms: Iterable[str], timepoints: ArrayLike, settings: RaceSettings, tolerance: float = 0.0
 ) -> RaceState:
@@ -268,6 +276,12 @@ def check_about(about: object) -> None:
         for what, kind in (("sources", list), ("options", dict), ("against", dict)):
             if not isinstance(part.get(what), kind | None):
                 raise ValueError(f"about: expected {what} as a {kind.__name__}, got {short(part[what])}")
+    interference = about.get("interference")
+    if interference is not None and not (
+        isinstance(interference, dict)
+        and all(isinstance(interference.get(key), int | float) for key in ("alone", "beside", "slower", "measured"))
+    ):
+        raise ValueError(f"about: expected what was measured of interference, got {short(interference)}")
     for what in ("not_in_suite", "not_in_archive"):
         if against.get(what) is not None:
             as_whole_number(against[what], f"about: {what}", at_least=0)

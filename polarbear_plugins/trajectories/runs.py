@@ -131,3 +131,17 @@ def check_values_known(trajectory: Trajectory, who: str) -> Trajectory:
             "it (rank), but nothing that needs values."
         )
     return trajectory
+
+
+def cut_at(run: Trajectory, horizon: float) -> Trajectory:
+    """A run until an earlier horizon, as if nobody had watched it for longer.
+
+    >>> run = Trajectory(algorithm="a", instance="f1", times=[1, 4, 9], best=[8, 4, 2], horizon=10)
+    >>> cut_at(run, 5)
+    Trajectory(algorithm='a', instance='f1', seed=0, 2 steps to 4 at time 4, watched until 5)
+    """
+    if run.horizon <= horizon:
+        return run
+    seen = run.times <= horizon
+    end = run.end if run.end == "unknown" else "stopped"
+    return run.changed(times=run.times[seen], best=run.best[seen], horizon=horizon, end=end)

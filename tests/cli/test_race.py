@@ -22,9 +22,14 @@ def test_a_race_ends_in_a_table_and_a_conclusion_and_is_quiet_meanwhile() -> Non
     lines = result.stdout.splitlines()
     assert lines[0].startswith("race synthetic on synthetic · 5 timepoints 1..5 · pointwise elimination, strict")
     assert lines[0].endswith("seed 1")
-    assert "of 5 algorithms may be right for some budget" in lines[-2]
-    assert lines[-1].startswith("not saved: --output FILE")
-    assert "3 rounds" in lines[-2]
+    [saved] = [place for place, line in enumerate(lines) if line.startswith("not saved: --output FILE")]
+    assert "of 5 algorithms may be right for some budget" in lines[saved - 1]
+    assert "3 rounds" in lines[saved - 1]
+    assert " of 100 new instances (rating 0." in lines[saved - 2]
+    assert lines[saved - 2].endswith("The rating says how much a lead matters, P(best) how sure it is.")
+    assert lines[saved + 1 : saved + 3] == ["", "What to do next:"]
+    assert lines[-1].startswith("  polarbear race synthetic synthetic --budget 5 ")
+    assert lines[-1].endswith(" --journal race.db")
 
 
 def test_json_has_everything_but_the_draws() -> None:
@@ -43,6 +48,19 @@ def test_a_race_that_was_stopped_continues_and_ends_like_one_that_was_not(tmp_pa
     whole = data(*SHORT, "--max-rounds", "4")
     assert resumed == whole
     assert f"{journal} already exists and is not overwritten" in failure(*SHORT, "--journal", journal)
+
+
+def test_both_schedules_give_the_same_answer_and_resume_keeps_the_schedule(tmp_path: Path) -> None:
+    journal = str(tmp_path / "race.db")
+    rounds = data(*SHORT, "--max-rounds", "3")
+    data(*SHORT, "--max-rounds", "2", "--schedule", "continuous", "--journal", journal)
+    resumed = data("resume", journal, "--workers", "0", "--max-rounds", "3")
+    assert resumed["settings"].pop("schedule") == "continuous"
+    unused = resumed.pop("unused_cost", 0)
+    assert resumed == {**rounds, "about": resumed["about"]}
+    shown = run("resume", journal, "--workers", "0").stdout
+    assert " · schedule continuous · seed 1" in shown
+    assert ("runs that no round has used yet cost another" in shown) == (unused > 0)
 
 
 def test_the_result_is_saved_whole(tmp_path: Path) -> None:

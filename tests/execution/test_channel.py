@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from polarbear_plugins.execution import channel as channels
@@ -42,6 +42,7 @@ def test_messages_arrive_in_order(messages: list[bytes]) -> None:
 @given(st.binary(min_size=1, max_size=200), SMALL)
 def test_garbage_is_recognised_at_once_and_never_waited_for(garbage: bytes, message: bytes) -> None:
     with connected() as (ours, theirs):
+        assume(not ours.secret.startswith(garbage[:16]))  # the secret is random, and short garbage may begin as it does
         theirs.end.sendall(garbage)
         with pytest.raises(GarbledError, match="something else than a message"):
             list(ours.received())

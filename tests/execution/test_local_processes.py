@@ -18,7 +18,7 @@ from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.execution import local_processes
 from polarbear_plugins.execution.local_processes import LocalProcesses, UnsendableError
 from polarbear_plugins.execution.worker import RemoteError, UnloadableError
-from polarbear_plugins.execution.worker_process import ProcessDiedError, RunTimeoutError
+from polarbear_plugins.execution.worker_process import ProcessDiedError, RunEndedError, RunTimeoutError
 
 # Seconds after which a call is ended: enough for one that does nothing, however much else the machine has to do.
 PATIENCE = 3.0
@@ -288,6 +288,23 @@ def test_a_cancelled_call_never_begins(calls: ModuleType, tmp_path: Path) -> Non
         assert first.result()
         assert executor.submit(abs, -1).result() == 1
     assert not (tmp_path / "begun").exists()
+
+
+@needs_proc
+def test_a_call_can_be_ended_with_its_process_and_no_other_call_is_touched(calls: ModuleType, tmp_path: Path) -> None:
+    with LocalProcesses(2) as executor:
+        stuck = [executor.submit(calls.hang, str(tmp_path / name)) for name in ("one", "two")]
+        waiting = executor.submit(abs, -1)
+        pids = [pid_in(tmp_path / name) for name in ("one", "two")]
+        assert executor.end({stuck[0]: 1000.0, waiting: 0.0}) == {}  # it has not taken so long, or not begun
+        assert list(executor.end({stuck[0]: 0.0})) == [stuck[0]]
+        with pytest.raises(RunEndedError, match="not needed any more"):
+            stuck[0].result(timeout=60)
+        assert waiting.result(timeout=60) == 1
+        assert soon(lambda: not alive(pids[0]))
+        assert alive(pids[1])
+        assert executor.end({stuck[0]: 0.0, waiting: 0.0}) == {}
+        assert list(executor.end({stuck[1]: 0.0})) == [stuck[1]]
 
 
 @needs_signals

@@ -296,7 +296,8 @@ def test_bad_calls_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_alpha_is_kept_and_the_power_reached_in_whole_campaigns() -> None:
+@pytest.mark.parametrize("rounds", [40, pytest.param(200, marks=pytest.mark.long)])
+def test_alpha_is_kept_and_the_power_reached_in_whole_campaigns(rounds: int) -> None:
     settings = CampaignSettings(
         repetitions=RepetitionSettings(error=0.3, first=2, most=4), effect=1.0, power=0.8, alpha=0.05
     )
@@ -309,7 +310,6 @@ def test_alpha_is_kept_and_the_power_reached_in_whole_campaigns() -> None:
         return run
 
     found = {0.0: 0, 1.0: 0}
-    rounds = 200
     for mean in found:
         for seed in range(rounds):
             # The difference on an instance is the instance itself, drawn from a normal distribution.

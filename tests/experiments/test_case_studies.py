@@ -11,6 +11,12 @@ pytest.importorskip("ioh")
 pytest.importorskip("modcma")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["race_cmaes_ma_bbob.py", "race_cmaes_gp_bbob.py"])
+def test_a_case_study_says_how_it_is_run(root: Path, name: str) -> None:
+    assert "--max-rounds" in run(root, name, "--help")
+
+
 def run(root: Path, name: str, *options: str) -> str:
     command = [
         sys.executable,
@@ -28,6 +34,7 @@ def run(root: Path, name: str, *options: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_case_study_2_ends_in_a_pareto_set_and_goes_on_from_its_journal(root: Path, tmp_path: Path) -> None:
     journal = tmp_path / "race.db"
     page = tmp_path / "race.html"
@@ -46,6 +53,7 @@ def test_case_study_2_ends_in_a_pareto_set_and_goes_on_from_its_journal(root: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_case_study_3_races_against_the_clock(root: Path) -> None:
     text = run(root, "race_cmaes_gp_bbob.py", "--budget", "0.05", "--dimension", "3", "--timepoints", "4")
     assert "Pareto set " in text

@@ -140,7 +140,7 @@ def test_a_result_for_which_there_is_no_room_is_printed_and_saved_elsewhere(
     says = f"cannot be written (No space left on device). It was saved as {tmp_path / 'result.npz'} instead."
     assert f"{small_disk / 'result.npz'}: {says}" in found.stderr
     assert RaceResult.load(tmp_path / "result.npz").rounds
-    assert "Probability of being best" in found.stdout
+    assert "on which each would be the best of all" in found.stdout
     assert not list(small_disk.rglob("*.unfinished"))
 
 

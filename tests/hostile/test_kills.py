@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +104,7 @@ class Race:
     """A race in other processes."""
 
     folder: Path
+    settings: RaceSettings = SETTINGS
 
     @property
     def journal(self) -> Path:
@@ -132,7 +133,7 @@ class Race:
         script.write_text(DRIVER)
         path = os.pathsep.join([str(Path(__file__).parent.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
         before = len(self.ran)
-        command = [sys.executable, script, how, self.journal, self.log, json.dumps(SETTINGS.to_json())]
+        command = [sys.executable, script, how, self.journal, self.log, json.dumps(self.settings.to_json())]
         process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path})
         try:
             wait_until(lambda: len(self.ran) >= before + 5 or process.poll() is not None)
@@ -190,6 +191,29 @@ def test_a_race_that_is_killed_stopped_and_watched_again_and_again_ends_as_one_i
     assert_same_result(result, in_peace)
     assert not finished & {tuple(run[1:]) for run in under.ran[began:]}
     assert not more & {tuple(run[1:]) for run in under.ran[again:]}
+
+
+@other_code
+@pytest.mark.slow
+def test_without_barriers_a_killed_race_goes_on_with_all_that_has_finished(
+    in_peace: RaceResult, tmp_path: Path
+) -> None:
+    under = Race(tmp_path, replace(SETTINGS, schedule="continuous"))
+    finished: set[tuple[str, ...]] = set()
+    for how in ("race", "resume", "resume"):
+        began = len(under.ran)
+        with under.driver(how) as driver:
+            driver.kill()
+        wait_until(lambda: not any(alive(int(run[0])) for run in under.ran))
+        assert not finished & {tuple(run[1:]) for run in under.ran[began:]}
+        now = under.finished()
+        assert finished < now
+        finished = now
+    began = len(under.ran)
+    result = resume(under.journal, slow_portfolio(under.log), PROBLEMS, workers=2)
+    assert not finished & {tuple(run[1:]) for run in under.ran[began:]}
+    as_in_rounds = replace(result, state=replace(result.state, settings=SETTINGS), unused_cost=0.0)
+    assert_same_result(as_in_rounds, in_peace)
 
 
 def is_empty(path: Path) -> bool:

@@ -18,7 +18,7 @@ from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.racing.state import Failure
 from polarbear_plugins.report import render
-from polarbear_plugins.report.style import SCRIPT
+from polarbear_plugins.report.style import LIBRARY, SCRIPT
 
 # Modules that run code from data, or commands, or write where an archive says.
 DANGEROUS_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "yaml", "tarfile", "subprocess"}
@@ -32,6 +32,8 @@ REASONED = {
     # Messages between processes that this package has started itself, through a pipe that nobody else has.
     ("polarbear_plugins/execution/local_processes.py", "import pickle"),
     ("polarbear_plugins/execution/worker.py", "import pickle"),
+    # Makes a report in a process of its own, by a module of this package on files of its own, without a shell.
+    ("polarbear_plugins/watch/reports.py", "import subprocess"),
     # Files of an archive are read into memory, as a stream; extract and extractall, which write, are still forbidden.
     ("polarbear_plugins/trajectories/logs/places.py", "import tarfile"),
     # The value of a node in the graph of a model, which PyMC's own functions have built.
@@ -120,8 +122,19 @@ OPENED = {
     # The null device, for closed standard streams and to keep descriptors free.
     ("polarbear_plugins/cli/failures.py", "os.open"),
     ("polarbear_plugins/execution/starting.py", "os.open"),
-    # /proc.
+    # /proc and /sys.
     ("polarbear_plugins/execution/memory.py", "os.open"),
+    (
+        "polarbear_plugins/execution/cores.py",
+        "Path(f'/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list').read_text",
+    ),
+    # Files of the package.
+    ("polarbear_plugins/report/style.py", "(_ASSETS / name).read_text"),
+    ("polarbear_plugins/watch/page.py", "(files('polarbear_plugins.watch') / 'assets' / name).read_text"),
+    # What a process of ours has written into a new folder.
+    ("polarbear_plugins/watch/reports.py", "target.read_text"),
+    # No file is opened: a browser is.
+    ("polarbear_plugins/cli/browser.py", "webbrowser.open"),
     # Regular files by is_file() or check_regular().
     ("polarbear_plugins/testing.py", "file.read_bytes"),
     ("adapters/optuna_study/storages.py", "sqlite3.connect"),
@@ -226,10 +239,11 @@ def test_a_report_has_no_elements_and_no_scripts_from_names(hostile: RaceResult)
     tags = {tag for tag, _ in page.elements}
     assert tags <= IN_REPORTS, tags - IN_REPORTS
     assert not [name for _, name in page.elements if name.startswith("on")]
-    assert len(page.scripts) == 2
-    assert page.scripts[1] == SCRIPT
-    json.loads(page.scripts[0])
-    assert not set("<>&") & set(page.scripts[0])
+    choices, explorer, *scripts = page.scripts
+    assert scripts == [LIBRARY, SCRIPT]
+    for data in (choices, explorer):
+        json.loads(data)
+        assert not set("<>&") & set(data)
     links = [value for name, value in page.values if name.endswith(("href", "src"))]
     assert all(link.startswith(("#", "data:")) for link in links)
     assert html.encode() == visible(html).encode()  # nothing turns or steers, and all of it is UTF-8

@@ -23,13 +23,16 @@ from command_line import Command
 
 from polarbear_plugins import RaceResult, RaceSettings, race, resume
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning, RunWarning
-from polarbear_plugins.execution.requests import UnfitWorkerError
+from polarbear_plugins.execution.dispatcher import Dispatcher
+from polarbear_plugins.execution.requests import Request, UnfitWorkerError
 from polarbear_plugins.experiments.watching import Progress
 from polarbear_plugins.integrations import dask_executor
 from polarbear_plugins.integrations.dask_executor import DaskExecutor
-from polarbear_plugins.integrations.dask_executor.executor import connect
+from polarbear_plugins.integrations.dask_executor import executor as executors
+from polarbear_plugins.integrations.dask_executor.connecting import connect
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, synthetic_portfolio
-from polarbear_plugins.problems.protocols import Algorithm
+from polarbear_plugins.problems.given import GivenProblem
+from polarbear_plugins.problems.protocols import Algorithm, Identity
 from polarbear_plugins.testing import check_executor
 
 distributed = pytest.importorskip("distributed")
@@ -100,6 +103,38 @@ def hangs(problem, horizon, seed):
     (HERE / "hanging").touch()
     while True:
         time.sleep(600)
+
+
+class Counted:
+    name = "counted"
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def run(self, problem, horizon, seed):
+        with (HERE / "counted").open("a") as log:
+            log.write(f"{seed}\\n")
+        for _ in range(round(100 * self.seconds)):
+            time.sleep(0.01)
+            if (HERE / "enough").exists():
+                break
+        where = problem.identity.name
+        return Trajectory(algorithm="counted", instance=where, seed=seed, times=[1], best=[seed], horizon=horizon)
+
+
+class Odd:
+    name = "odd"
+
+    def __init__(self, raises, dies):
+        self.raises, self.dies = raises, dies
+
+    def run(self, problem, horizon, seed):
+        if seed in self.raises:
+            raise ValueError("not today")
+        if seed in self.dies:
+            os.kill(os.getpid(), signal.SIGKILL)
+        where = problem.identity.name
+        return Trajectory(algorithm="odd", instance=where, seed=seed, times=[1], best=[seed], horizon=horizon)
 
 
 def kills_workers(problem, horizon, seed):
@@ -311,7 +346,7 @@ def test_a_worker_with_another_version_is_left_out_and_refused_where_there_is_no
         lacking = cluster.add(without_us(tmp_path / "lacking"))
 
         def until_they_are_there() -> None:
-            while len(executor._workers) < 3:
+            while len(executor._workers.threads) < 3:
                 time.sleep(0.02)
 
         found = race(
@@ -531,3 +566,176 @@ def test_a_mistake_in_the_address_is_one_line(arguments: tuple[str, ...], messag
 def test_only_a_client_that_waits_makes_an_executor() -> None:
     with pytest.raises(InvalidInputError, match=r"distributed\.Client"):
         DaskExecutor("tcp://127.0.0.1:8786")
+
+
+def requests(seconds: float, count: int) -> list[Request]:
+    """Requests for runs that take a while and leave a trace, or end as soon as they are told that it is enough."""
+    import dask_algorithms
+
+    found = []
+    for seed in range(count):
+        problem = GivenProblem(Identity(f"p{seed}"), "p")
+        algorithm = dask_algorithms.Counted(seconds)
+        found.append(Request(algorithm, "counted", problem, None, problem.identity, 2.0, seed, np.array([1.0, 2.0])))
+    return found
+
+
+def begun(cluster: Cluster) -> list[int]:
+    file = cluster.folder / "counted"
+    return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
+@pytest.fixture
+def traces(cluster: Cluster) -> Iterator[Cluster]:
+    for name in ("counted", "enough"):
+        (cluster.folder / name).unlink(missing_ok=True)
+    yield cluster
+    (cluster.folder / "enough").touch()
+
+
+LOCAL: Any = {
+    "threads_per_worker": 1,
+    "processes": True,
+    "host": "127.0.0.1",
+    "dashboard_address": "127.0.0.1:0",
+    "memory_limit": 0,
+}
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def drain(dispatcher: Dispatcher) -> list[int]:
+    found: list[int] = []
+    while dispatcher.in_flight:
+        found += [outcome.request.seed for outcome in dispatcher.collect()]
+    return found
+
+
+def test_runs_that_have_not_begun_are_withdrawn_and_never_begin(traces: Cluster) -> None:
+    with connect(traces.need(2), 60) as executor:
+        dispatcher = Dispatcher(executor=executor)
+        assert dispatcher.room == 4
+        sent = requests(60, 12)
+        for each in sent:
+            dispatcher.submit(each)
+        wait_until(lambda: len(begun(traces)) == 2)
+        withdrawn = dispatcher.withdraw(sent)
+        assert len(withdrawn) == 10
+        assert not {each.seed for each in withdrawn} & set(begun(traces))
+        assert dispatcher.withdraw(sent) == []
+        (traces.folder / "enough").touch()
+        last = requests(0, 13)[12]
+        dispatcher.submit(last)
+        assert sorted(drain(dispatcher)) == sorted(
+            {each.seed for each in sent} - {each.seed for each in withdrawn} | {12}
+        )
+    assert len(begun(traces)) == 3
+
+
+def test_a_run_that_is_not_needed_any_more_is_ended_and_frees_its_worker(traces: Cluster) -> None:
+    with connect(traces.need(2), 60) as executor:
+        dispatcher = Dispatcher(executor=executor)
+        sent = requests(600, 3)
+        for each in sent:
+            dispatcher.submit(each)
+        wait_until(lambda: len(begun(traces)) == 2)
+        first, second = (sent[seed] for seed in begun(traces))
+        assert dispatcher.end(sent) == {}  # nothing says that they are long
+        dispatcher._times.note(first, 600.0)
+        ended = dispatcher.end([first])
+        assert list(ended) == [first]
+        assert 0 < ended[first] < 600
+        assert dispatcher.in_flight == 2
+        wait_until(lambda: len(begun(traces)) == 3)
+        (traces.folder / "enough").touch()
+        assert set(drain(dispatcher)) == {0, 1, 2} - {first.seed}
+        assert second.seed in begun(traces)
+
+
+def test_short_runs_are_sent_together_and_each_has_its_own_outcome(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import dask_algorithms
+
+    together: list[int] = []
+    send = DaskExecutor.submit_together
+
+    def noted(self: DaskExecutor, requests: Any) -> Any:
+        together.append(len(requests))
+        return send(self, requests)
+
+    monkeypatch.setattr(DaskExecutor, "submit_together", noted)
+    sent = []
+    for seed in range(40):
+        problem = GivenProblem(Identity(f"p{seed}"), "p")
+        algorithm = dask_algorithms.Odd(raises=(3,), dies=(11,))
+        sent.append(Request(algorithm, "odd", problem, None, problem.identity, 2.0, seed, np.array([1.0, 2.0])))
+    with connect(cluster.need(2), 60) as executor:
+        dispatcher = Dispatcher(executor=executor)
+        dispatcher._times.note(sent[0], 0.001)
+        found = {outcome.request.seed: outcome for outcomes in dispatcher.carry_out(sent) for outcome in outcomes}
+    assert together[:2] == [20, 20]
+    assert sorted(found) == list(range(40))
+    assert {seed for seed, outcome in found.items() if outcome.failure} == {3, 11}
+    assert "ValueError: not today" in str(found[3].failure)
+    assert found[11].failure == "its process died (killed by SIGKILL)"
+    assert all(outcome.trajectory.best.tolist() == [seed] for seed, outcome in found.items() if not outcome.failure)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.usefixtures("traces")
+def test_nothing_is_lost_or_doubled_on_a_cluster_that_grows_and_shrinks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "_POLL", 0.1)
+    with (
+        distributed.LocalCluster(n_workers=1, **LOCAL) as local,
+        distributed.Client(local, set_as_default=False) as client,
+        DaskExecutor(client) as executor,
+    ):
+        dispatcher = Dispatcher(executor=executor)
+        sent, waiting = requests(0.15, 60), requests(0.15, 60)[::-1]
+        found: list[int] = []
+        for size in (1, 3, 1, 2):
+            local.scale(size)
+            wait_until(lambda size=size: executor.capacity() == size)
+            assert dispatcher.room == max(0, 2 * size - dispatcher.in_flight)
+            for _ in range(8):
+                while waiting and dispatcher.room:
+                    dispatcher.submit(waiting.pop())
+                found += [outcome.request.seed for outcome in dispatcher.collect()]
+        while waiting:
+            dispatcher.submit(waiting.pop())
+        found += drain(dispatcher)
+    assert sorted(found) == [each.seed for each in sent]
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.usefixtures("traces")
+def test_an_adaptive_cluster_without_workers_is_given_work_and_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "_POLL", 0.1)
+    monkeypatch.setattr(executors, "_WARN_AFTER", 300.0)
+    with (
+        distributed.LocalCluster(n_workers=0, **LOCAL) as local,
+        distributed.Client(local, set_as_default=False) as client,
+        DaskExecutor(client) as executor,
+    ):
+        local.adapt(minimum=0, maximum=2, target_duration="100ms", interval="200ms")
+        dispatcher = Dispatcher(executor=executor)
+        assert executor.capacity() == 0
+        assert dispatcher.room >= 1
+        waiting = requests(0.3, 40)[::-1]
+        found: list[int] = []
+        most = 0
+        while waiting or dispatcher.in_flight:
+            while waiting and dispatcher.room:
+                dispatcher.submit(waiting.pop())
+            found += [outcome.request.seed for outcome in dispatcher.collect()]
+            most = max(most, executor.capacity())
+        assert sorted(found) == list(range(40))
+        assert most == 2

@@ -23,9 +23,11 @@ from polarbear_plugins.execution.requests import (
 from polarbear_plugins.execution.worker import RemoteError, UnloadableError
 from polarbear_plugins.execution.worker_process import ProcessDiedError, RunTimeoutError
 from polarbear_plugins.integrations.dask_executor.messages import (
+    perform_all_written,
     perform_written,
     python_parts,
     read_answer,
+    read_answers,
     read_refusal,
     write_problem,
     write_request,
@@ -137,6 +139,34 @@ def test_what_a_run_raises_is_told_as_in_a_local_process(
     answer = perform_written(json.dumps(write_request(run)), pickle.dumps(python_parts(run)))
     with pytest.raises(expected, match=reason):
         read_answer(answer, run)
+
+
+def test_several_requests_have_an_answer_each_and_what_concerns_all_is_raised() -> None:
+    runs = [request(Levels([2.0])), request(Stuck(ValueError("no"))), named()]
+    written = [
+        (json.dumps(write_request(run)), None if run is runs[2] else pickle.dumps(python_parts(run))) for run in runs
+    ]
+    text = json.dumps(perform_all_written(written))
+    good, failed, last = read_answers(text, runs)
+    assert good[0] == (perform(runs[0])[0], good[1])
+    assert isinstance(failed[0], RemoteError)
+    assert isinstance(last[0], tuple)
+    assert last[0][0] == perform(runs[2])[0]
+    assert len(read_answers(json.dumps(json.loads(text)[:2]), runs)) == 2  # the others were handed back
+    for kind in (ProcessDiedError, UnloadableError):
+        problem = write_problem(kind("why"))
+        with pytest.raises(kind, match="why"):
+            read_answers(problem, runs)
+    with pytest.raises(UnloadableError):
+        read_answers(json.dumps([json.loads(text)[0], write_problem(UnloadableError("why"))]), runs)
+
+
+def test_an_answer_to_several_requests_that_is_none_is_a_failure_of_theirs() -> None:
+    runs = [named(), named(), named()]
+    assert [type(performed) for performed, _ in read_answers('[1, null, "{}"]', runs)] == [RemoteError] * 3
+    for answer in ("", "3", "null", "[" * 100_000, perform_written(json.dumps(write_request(named())))):
+        with pytest.raises(RemoteError, match="its worker answered with something that is no"):
+            read_answers(answer, runs)
 
 
 def test_a_portfolio_that_the_worker_lacks_is_the_fault_of_the_worker() -> None:

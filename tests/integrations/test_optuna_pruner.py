@@ -858,6 +858,7 @@ except ImportError as problem:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_example_runs_and_saves_evaluations(root: Path) -> None:
     pytest.importorskip("sklearn")
     example = [sys.executable, "-W", "error", str(root / "examples" / "optuna_pruner.py"), "--quick"]

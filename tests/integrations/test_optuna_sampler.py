@@ -510,9 +510,9 @@ def test_four_processes_share_a_race(kind: str, candidates: Any, tmp_path: Path)
         values.setdefault(trial.system_attrs[CELL]["candidate"], set()).add(trial.params["x"])
     assert all(len(own) == 1 for own in values.values())
     done = cells(study)
-    # Each process may begin one more trial while another one does the last that the race needs.
-    over = race_result(study).stopped == "resolved"
-    assert len(done) - len(set(done)) <= (4 if over else 1)
+    # A storage has no lock: two processes choose the same cell if each looks before the other has written its choice.
+    # Without the second look at the study there are about ten.
+    assert len(done) - len(set(done)) <= len(workers)
 
 
 def test_a_pruner_that_hides_trials_does_no_harm() -> None:

@@ -173,7 +173,10 @@ def alone() -> Any:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are forked and killed by a signal")
-@pytest.mark.parametrize("kind", ["sqlite", "journal", "postgresql"])
+@pytest.mark.parametrize(
+    "kind",
+    ["journal", pytest.param("sqlite", marks=pytest.mark.long), pytest.param("postgresql", marks=pytest.mark.long)],
+)
 def test_a_race_of_four_processes_outlives_one_that_is_killed(
     kind: str, alone: Any, tmp_path: Path, request: pytest.FixtureRequest, close: Callable[[Any], Any]
 ) -> None:
@@ -197,9 +200,11 @@ def test_a_race_of_four_processes_outlives_one_that_is_killed(
     assert result.stopped == alone.stopped == "resolved"
     assert not result.failures
 
-    # A cell is done once, and counts once where it is not: when another process did the last run that the race needed.
+    # A cell counts once, and is done once but for a few: when another process did the last run that the race needed, or
+    # when one was kept waiting for so long that its trial looked abandoned.  How many depends on how busy the
+    # machine is; that a choice which others have overtaken is made again has a test of its own below.
     finished = Counter(cell_of(trial) for trial in study.trials if trial.state == TrialState.COMPLETE)
-    assert finished.total() - len(finished) <= 4
+    assert finished.total() < 1.5 * len(finished)
     rows = result.state.table
     assert np.bincount(rows.instance_index, rows.weights) == pytest.approx(1)
 

@@ -147,6 +147,17 @@ def test_a_journal_that_vanishes_during_the_race_is_written_again(
     assert resume(where, workers=0).stopped == in_peace.stopped
 
 
+def test_a_journal_that_vanishes_after_the_last_run_is_written_again_when_it_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "race.db"
+    journal = Journal.create(path, {"timepoints": [1.0]}, ["csa", "msr"])
+    journal.write_about(stopped="resolved")
+    path.unlink()
+    with pytest.warns(PolarBearWarning, match=rf"{path} or its log was deleted, moved or replaced while"):
+        journal.close()
+    with Journal.open(path) as again:
+        assert again.about["stopped"] == "resolved"
+
+
 def test_no_adapter_leaves_files_beside_a_journal(killed_again: Path, whole: Path, tmp_path: Path) -> None:
     closed = tmp_path / "closed.db"
     closed.write_bytes(whole.read_bytes())

@@ -17,9 +17,10 @@ from polarbear_plugins import Trajectory, resume
 from polarbear_plugins.errors import PolarBearError, SourceError
 from polarbear_plugins.journal.journal import Journal
 from polarbear_plugins.journal.log import log_of
-from polarbear_plugins.journal.reading import Entry, JournalRun
+from polarbear_plugins.journal.reading import NO_ROUND, Entry, JournalRun
 from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.racing.state import Elimination, Failure, Round
+from polarbear_plugins.trajectories.runs import cut_at
 
 ABOUT = {"settings": {"alpha": 0.99, "seed": 7}, "timepoints": [1.0, 2.5], "portfolio": None}
 NAMES = ["csa", "Müller's µ", "lpxnes"]
@@ -152,18 +153,30 @@ def test_a_run_that_is_written_again_replaces_the_first(path: Path) -> None:
         assert [(run.round, run.trajectory.best.tolist()) for run in journal.runs()] == [(2, [4.0])]
 
 
-def test_runs_that_a_round_did_not_use_are_kept_for_the_next(path: Path) -> None:
+def test_runs_that_a_round_did_not_use_are_kept_for_later_ones(path: Path) -> None:
     with Journal.create(path, ABOUT, NAMES) as journal:
         journal.add_runs([JournalRun(1, curve("csa", "f1"), 0), JournalRun(1, curve("csa", "f2"), 0)])
-        journal.add_round(a_round(1), np.ones((2, 3, 3), dtype=bool), [("csa", "f2")])
-        assert [(run.trajectory.instance, run.round) for run in journal.runs()] == [("f1", 1), ("f2", 2)]
+        journal.add_round(a_round(1), np.ones((2, 3, 3), dtype=bool), later=[("csa", "f2")])
+        assert [(run.trajectory.instance, run.round) for run in journal.runs()] == [("f1", 1), ("f2", NO_ROUND)]
+
+
+def test_a_run_that_was_stored_before_its_round_becomes_one_of_the_round_as_it_was_used(path: Path) -> None:
+    longer = Trajectory(algorithm="csa", instance="f1", times=[1, 4], best=[3.0, 2.0], horizon=5)
+    with Journal.create(path, ABOUT, NAMES) as journal:
+        journal.add_runs([JournalRun(NO_ROUND, longer, 0.25), JournalRun(NO_ROUND, curve("csa", "f2"), 0.5)])
+        journal.add_round(a_round(1), np.ones((2, 3, 3), dtype=bool), [cut_at(longer, 2)], about={"spent": 7.0})
+    with Journal.open(path) as journal:
+        first, second = journal.runs()
+        assert first == JournalRun(1, cut_at(longer, 2), 0.25)
+        assert (second.round, second.seconds) == (NO_ROUND, 0.5)
+        assert journal.about["spent"] == 7.0
 
 
 def test_nothing_of_a_round_is_written_if_a_part_cannot_be(path: Path) -> None:
     with Journal.create(path, ABOUT, NAMES) as journal:
         journal.add_runs([JournalRun(1, curve("csa", "f1"), 0)])
-        with pytest.raises(SourceError, match="binding"):
-            journal.add_round(a_round(1), np.ones((2, 3, 3), dtype=bool), [("csa", "f1"), ("csa",)])  # type: ignore[list-item]
+        with pytest.raises(ValueError, match="JSON"):
+            journal.add_round(a_round(1), np.ones((2, 3, 3), dtype=bool), (), [("csa", "f1")], {"spent": np.nan})
         assert journal.rounds == []
         assert [run.round for run in journal.runs()] == [1]
 

@@ -514,6 +514,16 @@ def drifting() -> Runner:
     return Runner("drifting", lambda run: replace(run, best=[float(next(calls))]))
 
 
+def cooling() -> Runner:
+    return Runner("cooling", lambda run: replace(run, best=[run.horizon]))
+
+
+def test_an_algorithm_may_say_that_it_plans_by_its_horizon() -> None:
+    planning = cooling()
+    planning.plans_by_horizon = True  # type: ignore[attr-defined]
+    check_portfolio(PortfolioPlugin(planning), "mine", PROBLEM, 10)
+
+
 def test_a_portfolio_that_keeps_its_promises_passes() -> None:
     plugin = PortfolioPlugin(Runner(), FunctionAlgorithm("function", Runner().run))
     assert len(check_portfolio(plugin, "mine", PROBLEM, 10, seed=3)) == 2
@@ -531,6 +541,10 @@ def test_a_portfolio_that_keeps_its_promises_passes() -> None:
         (PortfolioPlugin(Runner(spoil=lambda run: replace(run, seed=0))), r"labelled \('runner', 'f1', 3\)"),
         (PortfolioPlugin(Runner(spoil=lambda run: replace(run, horizon=9))), "asked for the horizon 10, got 9"),
         (PortfolioPlugin(Runner(), drifting()), "drifting: the same seed gave another trajectory"),
+        (
+            PortfolioPlugin(Runner(), cooling()),
+            "cooling: with half the time its run is not the beginning",
+        ),
     ],
 )
 def test_a_portfolio_that_breaks_a_promise_is_told_which(plugin: object, promise: str) -> None:

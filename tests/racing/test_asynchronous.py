@@ -74,7 +74,8 @@ def test_runs_that_were_not_asked_for_wait_until_they_are() -> None:
 
 def test_who_is_ahead_takes_what_later_rounds_will_ask_for() -> None:
     progress = AsynchronousRace(SETTINGS, [1.0]).standing({}, INSTANCES, {1: ["a", "b"]})
-    assert list(itertools.islice(progress.ahead(40), 3)) == [("a", 0), ("b", 0), ("a", 1)]
+    assert {order.instance for order in progress.orders} == {0, 1, 2, 3}
+    assert list(itertools.islice(progress.ahead(40), 3)) == [("a", 4), ("b", 4), ("a", 5)]
 
 
 @pytest.mark.parametrize(("here", "wanted"), [([], 2), (["a"], 1)])

@@ -184,7 +184,7 @@ def test_one_algorithm_left_needs_nothing() -> None:
 
 def test_json_has_the_quantiles_of_instances_and_costs() -> None:
     simulated = np.array([*range(1, 11), np.inf])
-    found = Forecast(instances=simulated, costs=100 * simulated)
+    found = Forecast(instances=simulated, costs=100 * simulated, rounds=simulated)
     assert found.to_dict() == {
         "instances": {"mean": None, "low": 2, "median": 6, "high": 10},
         "cost": {"low": 200, "median": 600, "high": 1000},

@@ -327,6 +327,20 @@ def test_a_plan_never_costs_more_than_is_left() -> None:
     assert plan(race) == Plan((), "max_cost")
 
 
+def test_a_limit_that_is_reached_within_an_instance_leaves_the_whole_instance_out() -> None:
+    race = state(3, 3, max_cost=20.0, batch_size=8)  # 9 for an instance
+    assert [order.instance for order in plan(race).orders] == [0, 0, 0, 1, 1, 1]
+
+
+def test_runs_that_are_paid_cost_nothing_more_and_all_that_was_spent_counts() -> None:
+    race = state(2, 3, max_cost=20.0, batch_size=8)  # 6 for an instance
+    assert {order.instance for order in plan(race).orders} == {0, 1, 2}
+    paid = {("a", 0), ("b", 0), ("a", 4)}
+    assert {order.instance for order in plan(race, paid=paid, spent=9.0).orders} == {0, 1}
+    assert {order.instance for order in plan(race, paid=paid, spent=8.0).orders} == {0, 1, 2}
+    assert {order.instance for order in plan(race, spent=9.0).orders} == {0}
+
+
 def test_a_finite_suite_ends_the_race_when_it_is_used_up() -> None:
     race = state(2, 1, batch_size=8)
     race = decide(advance(race, 5), posterior([[1.0, 0.0]], [[0.0, 1.0]]))

@@ -263,9 +263,12 @@ def test_open_pairs_of_stored_rivals_are_not_forecast() -> None:
         {"against": {"options": 3}},
         {"against": {"not_in_suite": "many"}},
         {"against": {"not_in_archive": -1}},
+        {"interference": []},
+        {"interference": {"alone": 0.03, "beside": 0.04, "slower": "much", "measured": 3}},
     ],
 )
 def test_a_description_that_no_race_writes_is_refused(damaged: dict[str, Any]) -> None:
     check_about({"against": {"sources": None, "options": {}, "not_in_suite": 0, "not_in_archive": None}})
+    check_about({"interference": {"alone": 0.03, "beside": 0.04, "slower": 0.33, "measured": 3}})
     with pytest.raises(ValueError, match="about"):
         check_about(damaged)

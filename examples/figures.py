@@ -30,6 +30,7 @@ from polarbear_plugins.plots import (
     plot_ecdf,
     plot_hasse_diagram,
     plot_ratings,
+    plot_ribbon,
     plot_timeline,
     plot_values,
     plot_wins,
@@ -47,7 +48,7 @@ FALLS = {
     "walker": (1.3, 0.6, 0.5),
     "random-search": (1.6, 0.35, 0.2),
 }
-DOCS = ("ratings", "dominance", "values", "allocation", "timeline", "wins")
+DOCS = ("ribbon", "ratings", "dominance", "values", "allocation", "timeline", "wins")
 
 
 def make_run(name: str) -> Any:
@@ -93,6 +94,7 @@ def draw(result: RaceResult) -> dict[str, Any]:
     ratings = pd.DataFrame(posterior.ratings.mean(axis=0).T, index=result.algorithms, columns=result.timepoints)
     order = from_criteria(-ratings)  # of criteria, smaller is better
     return {
+        "ribbon": plot_ribbon(result, colour=tone),
         "ratings": plot_ratings(posterior, eliminated=out, colour=tone),
         "dominance": plot_dominance(result, colour=tone),
         "values": plot_values(posterior, among=inside, colour=tone),

@@ -85,3 +85,17 @@ def share_text(share: float) -> str:
     ('26%', '-')
     """
     return "-" if np.isnan(share) else f"{share:.0%}"
+
+
+def format_duration(seconds: float) -> str:
+    """Text of a duration.
+
+    >>> format_duration(75), format_duration(600), format_duration(9000), format_duration(1e9)
+    ('75 s', '10 min', '2.5 h', '32 years')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    years = seconds / (365.25 * 86400)
+    return f"{seconds / 3600:,.1f} h" if years < 1 else f"{years:.2g} years"

@@ -14,13 +14,16 @@ from polarbear_plugins.plots.differences import (
 )
 from polarbear_plugins.plots.hasse import plot_hasse_diagram, save_hasse_diagrams
 from polarbear_plugins.plots.leaderboard import plot_random_search, plot_rank_intervals, plot_score_parts
+from polarbear_plugins.plots.look import paper_figures
 from polarbear_plugins.plots.mean_ranks import plot_critical_differences, plot_mean_curves
 from polarbear_plugins.plots.over_time import plot_model_check, plot_ratings, plot_timeline
+from polarbear_plugins.plots.ribbon import plot_ribbon
 from polarbear_plugins.plots.rounds import plot_allocation, plot_dominance
 from polarbear_plugins.plots.style import colours
 
 __all__ = [
     "colours",
+    "paper_figures",
     "plot_above",
     "plot_allocation",
     "plot_attainment_difference",
@@ -38,6 +41,7 @@ __all__ = [
     "plot_random_search",
     "plot_rank_intervals",
     "plot_ratings",
+    "plot_ribbon",
     "plot_score_parts",
     "plot_timeline",
     "plot_values",

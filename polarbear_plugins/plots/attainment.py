@@ -14,16 +14,18 @@ from polarbear_plugins.measures.attainment import attained
 from polarbear_plugins.measures.ecdf_and_aocc import ecdf
 from polarbear_plugins.measures.targets import LOWER, UPPER
 from polarbear_plugins.names import as_name
+from polarbear_plugins.plots.look import look
 from polarbear_plugins.plots.style import (
     as_colours,
     diverging,
-    legend,
-    line_style,
+    label_powers,
+    line_look,
     log_spaced,
     new_axes,
     show_time,
     time_text,
 )
+from polarbear_plugins.plots.texts import label_y, legend, set_title
 from polarbear_plugins.trajectories.runs import group_runs
 from polarbear_plugins.trajectories.trajectory import Trajectory
 
@@ -63,15 +65,15 @@ def plot_ecdf(
     tones = as_colours(colour, list(groups))
     entries = []
     for name, runs in kept.items():
-        look = {"color": tones[name], "linestyle": line_style(name, tones), "linewidth": 1.6}
-        (line,) = ax.plot(grid, shares[name].to_numpy(), drawstyle="steps-post", **look)
+        shown = line_look(name, tones, grid.size, width=1.6)
+        (line,) = ax.plot(grid, shares[name].to_numpy(), drawstyle="steps-post", **shown)
         if grid.size == 1:
             line.set_marker("o")
         entries.append((line, f"{name} (n={len(runs)})"))
     show_time(ax, grid)
     ax.set_ylim(0, 1)
-    ax.set_ylabel("share of targets attained")
-    ax.set_title(f"ECDF over targets from {upper:g} to {lower:g}", fontsize=10)
+    label_y(ax, "share of targets attained")
+    set_title(ax, f"ECDF over targets from {upper:g} to {lower:g}")
     legend(ax, entries)
     return ax
 
@@ -116,14 +118,12 @@ def plot_attainment_difference(
         ax.set_xticks(times, labels=[time_text(times[0])])
     ax.set_yscale("log")
     ax.set_ylim(borders[0], borders[-1])
-    ax.set_ylabel("best value (distance to the optimum)")
+    label_y(ax, "best value (distance to the optimum)")
+    if look().paper:
+        label_powers(ax.yaxis, borders[0], borders[-1])
     bar = ax.figure.colorbar(mesh, ax=ax, pad=0.02)
-    bar.set_label("difference of the shares of runs")
-    ax.set_title(
-        f"EAF of {names[0]} (more: blue)\nminus EAF of {names[1]} (more: orange), {len(first):,} runs each",
-        fontsize=10,
-        parse_math=False,
-    )
+    label_y(bar.ax, "difference of the shares of runs")
+    set_title(ax, f"EAF of {names[0]} (more: blue)\nminus EAF of {names[1]} (more: orange), {len(first):,} runs each")
     return ax
 
 

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from polarbear_plugins.arrays import BoolArray, FloatArray
 from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.measures.bootstrap import Bootstrap
-from polarbear_plugins.plots.style import (
-    as_colours,
-    break_lines,
-    diverging,
-    hatch,
-    label_rows,
-    new_axes,
-    size_in_points,
-    time_text,
-)
+from polarbear_plugins.plots.look import look
+from polarbear_plugins.plots.style import as_colours, hatch, new_axes, shades, size_in_points, square_axes, time_text
+from polarbear_plugins.plots.texts import label_columns, label_rows, label_y, set_title
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.selection.choice import select
 from polarbear_plugins.selection.preferences import PreferenceLike, probability_best
@@ -31,7 +24,6 @@ if TYPE_CHECKING:
 
 
 _POINTS = 200  # of a density
-_SMALLEST = 4.0  # points, of numbers that can be read
 _SURE = 0.95
 _LEVEL = 0.9
 
@@ -62,8 +54,10 @@ def plot_values(
     names = [choice.candidates[place] for place in order]
     values = choice.values[:, order]
     best = probability_best(values)
-    ax = new_axes(ax, "plot_values", width=6.4, height=1.2 + 0.42 * len(names))
+    ax = new_axes(ax, "plot_values", width=6.4, height=1.2, rows=names, row=0.42)
     low, high = np.quantile(values, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
+    beside: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "color": "#404040"}
+    beside["fontsize"] = look().points(8)
     for row, name in enumerate(names):
         ax.axhline(row + 0.28, color="#E4E4E4", linewidth=0.8, zorder=0)
         x, height = _density(values[:, row])
@@ -82,11 +76,14 @@ def plot_values(
         ax.plot([low[row], high[row]], [base, base], color=tones[name], linewidth=3, solid_capstyle="butt", zorder=3)
         mean = values[:, row].mean()
         ax.plot([mean], [base], marker="o", color="white", markeredgecolor=tones[name], markersize=5, zorder=4)
-        sure = f"P(best) = {best[row]:.2f}"
-        ax.text(1.02, row, sure, transform=ax.get_yaxis_transform(), va="center", fontsize=8, color="#404040")
+        sure = _share_text(float(best[row]))
+        sure = sure.removeprefix("= ") if look().paper else f"P(best) {sure}"
+        ax.text(1.02, row, sure, **beside)
+    if look().paper:  # once, above the numbers
+        ax.text(1.02, -0.62, "P(best)", **{**beside, "va": "bottom", "ha": "center"})
     label_rows(ax, names)
     ax.set_xlabel("value (rating under the preference)")
-    ax.set_title(f"Values under the preference {choice.preference}", fontsize=10, parse_math=False)
+    set_title(ax, f"Values under the preference {choice.preference}")
     return ax
 
 
@@ -108,23 +105,18 @@ def plot_wins(posterior: Posterior, *, timepoint: float | None = None, ax: Axes 
     logs = posterior.log_ratings[:, place]
     order = np.argsort(-np.exp(logs).mean(axis=0), kind="stable")
     names, logs = [posterior.algorithms[column] for column in order], logs[:, order]
-    size = 1.9 + 0.42 * len(names)
-    # Narrower, and a name would not fit under its column.
-    narrow = max(4.8, 1.6 + 0.2 * len(names))
-    ax = new_axes(ax, "plot_wins", width=size + 1.4, height=size, narrow_width=narrow)
+    ax = square_axes(ax, "plot_wins", names)
     wins, sure = _wins(logs)
     shown = np.where(np.eye(len(names), dtype=bool), np.nan, wins)
-    image = ax.imshow(shown, cmap=diverging(), vmin=0, vmax=1, aspect="auto")
-    label_rows(ax, names)
-    ax.set_xticks(
-        range(len(names)), labels=[break_lines(name, 22) for name in names], rotation=90, parse_math=False, fontsize=8.5
-    )
-    ax.tick_params(axis="x", length=0)
+    image = ax.imshow(shown, cmap=shades(), vmin=0, vmax=1, aspect="auto")
+    label_columns(ax, names)
     ax.set_ylabel("winner")
     ax.set_xlabel("loser")
-    ax.figure.colorbar(image, ax=ax, pad=0.02, shrink=0.9).set_label("probability of a win")
-    ax.set_title(f"Probabilities of a win at time {time_text(posterior.timepoints[place])}", fontsize=10)
-    _write_numbers(ax, wins, sure)
+    set_title(ax, f"Probabilities of a win at time {time_text(posterior.timepoints[place])}")
+    if not look().paper:  # where the numbers alone say it, if they can be read
+        _add_bar(ax, image)
+    if not _write_numbers(ax, wins, sure) and look().paper:
+        _add_bar(ax, image)
     return ax
 
 
@@ -144,22 +136,25 @@ def plot_bootstrap_ranks(
     order = np.argsort(bootstrap.ranks.mean(axis=0), kind="stable")
     names = [bootstrap.algorithms[place] for place in order]
     shares = bootstrap.places[order]
-    ax = new_axes(ax, "plot_bootstrap_ranks", width=6.4, height=1.2 + 0.42 * len(names))
+    ax = new_axes(ax, "plot_bootstrap_ranks", width=6.4, height=1.2, rows=names, row=0.42)
     places = np.arange(1, len(names) + 1)
     for row, name in enumerate(names):
         base = row + 0.45
         ax.axhline(base, color="#E4E4E4", linewidth=0.8, zorder=0)
-        look = {"facecolor": tones[name], "hatch": hatch(name, tones), "edgecolor": "white", "linewidth": 0.5}
-        ax.bar(places, -0.85 * shares[row] / shares.max(), width=0.84, bottom=base, zorder=2, **look)
+        bar = {"facecolor": tones[name], "hatch": hatch(name, tones), "edgecolor": "white", "linewidth": 0.5}
+        ax.bar(places, -0.85 * shares[row] / shares.max(), width=0.84, bottom=base, zorder=2, **bar)
     label_rows(ax, names)
     step = -(-len(names) // 20)
     ax.set_xticks(places[::step])
     ax.set_xlim(0.4, len(names) + 0.6)
     ax.set_xlabel("place (1 is best)")
-    ax.set_title(
-        f"Places in {len(bootstrap.ranks):,} resamples (the highest bar: {shares.max() * 100:.0f} %)", fontsize=10
-    )
+    set_title(ax, f"Places in {len(bootstrap.ranks):,} resamples (the highest bar: {shares.max() * 100:.0f} %)")
     return ax
+
+
+def _share_text(p: float) -> str:
+    """Text of a probability, which is never written as 0 or 1."""
+    return "< 0.01" if p < 0.005 else "> 0.99" if p > 0.995 else f"= {p:.2f}"
 
 
 def _density(values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -188,12 +183,16 @@ def _wins(log_ratings: FloatArray) -> tuple[FloatArray, BoolArray]:
     return wins, sure
 
 
-def _write_numbers(ax: Axes, wins: FloatArray, sure: BoolArray) -> None:
-    """Write numbers into the cells, as large as they fit; none if they would be too small to read."""
+def _add_bar(ax: Axes, image: Any) -> None:
+    label_y(ax.figure.colorbar(image, ax=ax, pad=0.02, shrink=0.9).ax, "probability of a win")
+
+
+def _write_numbers(ax: Axes, wins: FloatArray, sure: BoolArray) -> bool:
+    """Write numbers into the cells, as large as they fit, if they would not be too small to read; says whether."""
     width, height = size_in_points(ax)
     cell = min(width / 2.4, height / 1.4) / len(wins)  # for three characters
-    if cell < _SMALLEST:
-        return
+    if cell < look().smallest:
+        return False
     for i, j in itertools.permutations(range(len(wins)), 2):
         ax.text(
             j,
@@ -203,5 +202,8 @@ def _write_numbers(ax: Axes, wins: FloatArray, sure: BoolArray) -> None:
             va="center",
             fontsize=min(cell, 7.5),
             fontweight="bold" if sure[i, j] else "normal",
-            color="white" if wins[i, j] > 0.84 or wins[i, j] < 0.06 else "black",
+            color="white"
+            if wins[i, j] > (0.68 if look().paper else 0.84) or (wins[i, j] < 0.06 and not look().paper)
+            else "black",
         )
+    return True

@@ -14,12 +14,13 @@ from polarbear_plugins.extras import require
 from polarbear_plugins.partial_orders.order import PartialOrder, names_and_orders
 from polarbear_plugins.partial_orders.shared import above_counts
 from polarbear_plugins.partial_orders.suite import SuiteDepth
-from polarbear_plugins.plots.style import BLUE, GREY, ORANGE, break_lines, label_rows, new_axes, size_in_points
+from polarbear_plugins.plots.look import look
+from polarbear_plugins.plots.style import BLUE, GREY, ORANGE, new_axes, size_in_points, square_axes
+from polarbear_plugins.plots.texts import break_lines, label_columns, label_y, set_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SMALLEST = 4.0  # points, of numbers that can be read
 _STEP = 0.07  # between dots of the same depth
 _MOST_NAMES = 3  # beside a dot
 
@@ -40,20 +41,16 @@ def plot_above(orders: Iterable[PartialOrder] | Mapping[str, PartialOrder], *, a
     counts = frame.to_numpy()
     order = np.argsort(counts.sum(axis=0) - counts.sum(axis=1), kind="stable")
     names, counts = [str(frame.index[place]) for place in order], counts[np.ix_(order, order)]
-    size = 1.9 + 0.42 * len(names)
-    ax = new_axes(ax, "plot_above", width=size + 1.4, height=size, narrow_width=max(4.8, 1.6 + 0.2 * len(names)))
+    ax = square_axes(ax, "plot_above", names)
     tones = require("matplotlib.colors", extra="plots", who="plot_above").LinearSegmentedColormap
     shown = np.where(np.eye(len(names), dtype=bool), np.nan, counts)
     map_ = tones.from_list("above", ["#FFFFFF", BLUE])
     image = ax.imshow(shown, cmap=map_, vmin=0, vmax=len(given), aspect="auto")
-    label_rows(ax, names)
-    labels = [break_lines(name, 22) for name in names]
-    ax.set_xticks(range(len(names)), labels=labels, rotation=90, parse_math=False, fontsize=8.5)
-    ax.tick_params(axis="x", length=0)
+    label_columns(ax, names)
     ax.set_ylabel("above")
     ax.set_xlabel("below")
-    ax.figure.colorbar(image, ax=ax, pad=0.02, shrink=0.9).set_label(f"number of the {len(given)} orders")
-    ax.set_title(f"How often one is above another in {len(given)} orders", fontsize=10)
+    label_y(ax.figure.colorbar(image, ax=ax, pad=0.02, shrink=0.9).ax, f"number of the {len(given)} orders")
+    set_title(ax, f"How often one is above another in {len(given)} orders")
     _write_counts(ax, counts, len(given))
     return ax
 
@@ -72,14 +69,14 @@ def plot_depths(found: SuiteDepth, *, ax: Axes | None = None) -> Axes:
     if not isinstance(found, SuiteDepth):
         raise InvalidInputError(f"plot_depths: expected a SuiteDepth, as of measure_depth, got {short(found)}.")
     ax = new_axes(ax, "plot_depths", width=6.4, height=2.8)
-    look = {"color": "#404040"}
+    dark = {"color": "#404040"}
     ax.boxplot(
         found.depths,
         orientation="horizontal",
         positions=[0],
         widths=0.5,
         showfliers=False,
-        boxprops=look,
+        boxprops=dark,
         medianprops={"color": "#404040", "linewidth": 2},
         manage_ticks=False,
     )
@@ -97,7 +94,7 @@ def plot_depths(found: SuiteDepth, *, ax: Axes | None = None) -> Axes:
     ax.margins(x=0.12)
     spread = found.dispersion()["standard_deviation"]
     title = f"Depths of {len(found.functions)} orders, standard deviation {spread:.3f}"
-    ax.set_title(title if tones else f"{title}; none is more central than another", fontsize=10)
+    set_title(ax, title if tones else f"{title}; none is more central than another")
     return ax
 
 
@@ -116,14 +113,14 @@ def _name(ax: Axes, found: SuiteDepth, names: list[str], tone: str, height: Floa
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     text = break_lines(", ".join(names[:_MOST_NAMES]) + more, 26)
     at = float(found.depths[places].mean()), float(height[places].max()) + 0.12
-    ax.text(*at, text, ha=side, va="bottom", fontsize=8, color=tone, parse_math=False)
+    ax.text(*at, text, ha=side, va="bottom", fontsize=look().points(8), color=tone, parse_math=False)
 
 
 def _write_counts(ax: Axes, counts: FloatArray, most: int) -> None:
     """Write numbers into the cells, as large as they fit; none if they would be too small to read."""
     width, height = size_in_points(ax)
     cell = min(width / (0.8 * len(str(most)) + 0.4), height / 1.4) / len(counts)
-    if cell < _SMALLEST:
+    if cell < look().smallest:
         return
     for i, j in itertools.permutations(range(len(counts)), 2):
         colour = "white" if counts[i, j] > 0.65 * most else "black"

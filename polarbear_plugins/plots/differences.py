@@ -13,6 +13,7 @@ from polarbear_plugins.checks import as_vector
 from polarbear_plugins.errors import InvalidInputError
 from polarbear_plugins.extras import require
 from polarbear_plugins.plots.style import BLUE, GREY, ORANGE, new_axes, save_figure
+from polarbear_plugins.plots.texts import label_x, label_y
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +42,7 @@ def plot_differences(
     ax.errorbar(places, values[order], widths[order], fmt="o", color=BLUE, markersize=3, linewidth=1)
     ax.locator_params(axis="x", integer=True)
     ax.set_xlabel("instances, by their difference")
-    ax.set_ylabel(f"{comparison.other} - {comparison.one}", parse_math=False)
+    label_y(ax, f"{comparison.other} - {comparison.one}")
     return ax
 
 
@@ -66,7 +67,7 @@ def plot_power(effects: ArrayLike, powers: ArrayLike, *, ax: Axes | None = None)
     ax.plot(as_vector(effects, "effects"), as_vector(powers, "powers"), color=BLUE)
     ax.set_ylim(0.0, 1.0)
     ax.set_xlim(left=0.0)
-    ax.set_xlabel("effect in standard deviations of the differences")
+    label_x(ax, "effect in standard deviations of the differences")
     ax.set_ylabel("power")
     return ax
 

@@ -13,7 +13,8 @@ import numpy as np
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.extras import require
 from polarbear_plugins.partial_orders.order import PartialOrder
-from polarbear_plugins.plots.style import BLUE, ORANGE, break_lines, save_figure
+from polarbear_plugins.plots.style import BLUE, ORANGE, save_figure
+from polarbear_plugins.plots.texts import break_lines, set_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +98,7 @@ def plot_hasse_diagram(
     ax.set_ylim(0, 1)
     ax.set_axis_off()
     if title:
-        ax.set_title(title, fontsize=_FONT + 1, parse_math=False)
+        set_title(ax, title, fontsize=_FONT + 1)
     return ax
 
 

@@ -14,17 +14,8 @@ from polarbear_plugins.measures.audit import Audit
 from polarbear_plugins.measures.random_baseline import RandomBaseline
 from polarbear_plugins.measures.score_parts import Part
 from polarbear_plugins.measures.scores import Scores
-from polarbear_plugins.plots.style import (
-    BLUE,
-    GREY,
-    as_colours,
-    known_names,
-    label_rows,
-    legend,
-    line_style,
-    marker,
-    new_axes,
-)
+from polarbear_plugins.plots.style import BLUE, GREY, as_colours, known_names, line_style, marker, new_axes
+from polarbear_plugins.plots.texts import label_rows, label_x, legend, set_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,7 +77,7 @@ def plot_random_search(
         ax.set_xlim(1, baseline.limit * 1.15)
     ax.set_xlabel("evaluations of random search")
     ax.set_ylabel("score")
-    ax.set_title("How many random evaluations score as well", fontsize=10)
+    set_title(ax, "How many random evaluations score as well")
     legend(ax, entries)
     return ax
 
@@ -111,8 +102,8 @@ def _draw_worth(
 ) -> Any:
     """A line at the score, from the evaluations made to those of random search that score as well."""
     end = baseline.limit if worth is None else worth
-    look = {"color": tones[name], "linestyle": line_style(name, tones), "linewidth": 1.4}
-    (line,) = ax.plot([baseline.evaluations, end], [score, score], zorder=2, **look)
+    shown = {"color": tones[name], "linestyle": line_style(name, tones), "linewidth": 1.4}
+    (line,) = ax.plot([baseline.evaluations, end], [score, score], zorder=2, **shown)
     sign = ">" if worth is None else marker(name, tones)
     ax.plot([end], [score], marker=sign, color=tones[name], linestyle="", markersize=6, zorder=4)
     return line
@@ -164,9 +155,9 @@ def plot_score_parts(
             found = part.scores[known.index(name)]
             at = x - _WIDTH / 2 + (place + 0.5) * step
             low, median, high = found.quartiles
-            look: dict[str, Any] = {"color": tones[name], "solid_capstyle": "butt"}
-            ax.plot([at, at], [low, high], linewidth=1.6, **look)
-            ax.plot([at - 0.4 * step, at + 0.4 * step], [median, median], linewidth=3.2, **look)
+            line: dict[str, Any] = {"color": tones[name], "solid_capstyle": "butt"}
+            ax.plot([at, at], [low, high], linewidth=1.6, **line)
+            ax.plot([at - 0.4 * step, at + 0.4 * step], [median, median], linewidth=3.2, **line)
             (dot,) = ax.plot(
                 [at], [found.score], marker=marker(name, tones), color="white", markeredgecolor=tones[name], zorder=4
             )
@@ -178,8 +169,8 @@ def plot_score_parts(
     for border in range(1, len(parts)):
         ax.axvline(border - 0.5, color="#E4E4E4", linewidth=0.8, zorder=0)
     ax.set_ylabel("score")
-    ax.set_xlabel("kind of instance (n: how many)")
-    ax.set_title("Scores of the studies: quartiles (line), median (bar), mean (marker)", fontsize=10)
+    label_x(ax, "kind of instance (n: how many)")
+    set_title(ax, "Scores of the studies: quartiles (line), median (bar), mean (marker)")
     legend(ax, entries)
     return ax
 
@@ -190,7 +181,7 @@ def plot_rank_intervals(audit: Audit, *, ax: Axes | None = None) -> Axes:
     All intervals hold together with the level of the audit.  No two algorithms of a bar are told apart.
     """
     names = audit.algorithms
-    ax = new_axes(ax, "plot_rank_intervals", width=6.4, height=1.2 + 0.26 * len(names))
+    ax = new_axes(ax, "plot_rank_intervals", width=6.4, height=1.2, rows=names, row=0.26)
     for row, (place, (low, high)) in enumerate(zip(audit.places, audit.rank_intervals, strict=True)):
         ax.plot([low, high], [row, row], color=BLUE, linewidth=2.4, solid_capstyle="butt", zorder=2)
         ax.plot([place], [row], marker="o", color="white", markeredgecolor=_DARK, markersize=5, zorder=3)
@@ -209,8 +200,6 @@ def plot_rank_intervals(audit: Audit, *, ax: Axes | None = None) -> Axes:
     ax.set_xlim(0.5, len(names) + 0.5)
     ticks = require("matplotlib.ticker", extra="plots", who="plot_rank_intervals")
     ax.xaxis.set_major_locator(ticks.MaxNLocator(integer=True))
-    ax.set_xlabel(f"rank (1 is best); intervals hold together with {audit.level:.0%}")
-    ax.set_title(
-        f"{audit.separable} of {len(audit.neighbours)} neighbours can be told apart (bars: tie groups)", fontsize=10
-    )
+    label_x(ax, f"rank (1 is best); intervals hold together with {audit.level:.0%}")
+    set_title(ax, f"{audit.separable} of {len(audit.neighbours)} neighbours can be told apart (bars: tie groups)")
     return ax

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.measures.friedman import FriedmanTest
-from polarbear_plugins.plots.style import (
-    as_colours,
-    break_lines,
-    legend,
-    line_style,
-    marker,
-    new_axes,
-    show_time,
-    time_text,
-)
+from polarbear_plugins.plots.look import look
+from polarbear_plugins.plots.style import as_colours, line_look, marker, new_axes, show_time, time_text
+from polarbear_plugins.plots.texts import break_lines, label_x, label_y, legend, set_title
 from polarbear_plugins.rankings.summaries import MeanCurves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _BAR = 0.16  # between the bars of algorithms that are not told apart
-_LINE = 22  # characters, before a name is broken
 _ROW = 0.34  # between the names below the axis
 
 
@@ -57,19 +49,19 @@ def plot_mean_curves(
     grid, entries = curves.timepoints, []
     for place, name in enumerate(curves.algorithms):
         mean, error = curves.mean[:, place], np.nan_to_num(curves.standard_error[:, place])
-        look: dict[str, Any] = {"color": tones[name], "linestyle": line_style(name, tones), "linewidth": 1.8}
+        shown = line_look(name, tones, grid.size)
         if grid.size == 1:
-            look |= {"marker": marker(name, tones)}
-        (line,) = ax.plot(grid, mean, **look, zorder=3)
+            shown |= {"marker": marker(name, tones)}
+        (line,) = ax.plot(grid, mean, **shown, zorder=3)
         ax.fill_between(grid, mean - error, mean + error, color=tones[name], alpha=0.16, linewidth=0)
         entries.append((line, name))
     show_time(ax, grid)
-    ax.set_ylabel(label)
+    label_y(ax, label)
     if title is None:
         fewest, most = int(curves.count.min()), int(curves.count.max())
         count = f"{most}" if fewest == most else f"{fewest} to {most}"
         title = f"{label[:1].upper()}{label[1:]} on {count} {curves.unit}, with one standard error"
-    ax.set_title(title, fontsize=10)
+    set_title(ax, title)
     legend(ax, entries)
     return ax
 
@@ -90,7 +82,9 @@ def plot_critical_differences(test: FriedmanTest, *, ax: Axes | None = None) -> 
     joined = [group for group in test.groups() if len(group) > 1]
     left = (size + 1) // 2
     depth = _BAR * (len(joined) + 1) + _ROW * left
-    ax = new_axes(ax, "plot_critical_differences", height=1.3 + 0.62 * depth)
+    longer = [max(test.algorithms[row], test.algorithms[-1 - row], key=len) for row in range(left)]
+    frame = 1.3 + 0.62 * _BAR * (len(joined) + 1)
+    ax = new_axes(ax, "plot_critical_differences", height=frame, rows=longer, row=0.62 * _ROW)
     where = dict(zip(test.algorithms, test.mean_ranks.tolist(), strict=True))
     _draw_scale(ax, size)
     for row, group in enumerate(joined):
@@ -105,16 +99,33 @@ def plot_critical_differences(test: FriedmanTest, *, ax: Axes | None = None) -> 
         ax.plot([where[name], where[name], end], [0, height, height], color="black", linewidth=0.8)
         side = "right" if best_side else "left"
         outside = end - 0.06 if best_side else end + 0.06
-        ax.text(outside, height, break_lines(name, _LINE), ha=side, va="center", fontsize=8.5, parse_math=False)
+        ax.text(
+            outside,
+            height,
+            break_lines(name, look().line),
+            ha=side,
+            va="center",
+            fontsize=look().points(8.5),
+            parse_math=False,
+        )
         inner = "left" if best_side else "right"
-        ax.text(end, height + 0.02, f"{where[name]:.2f}", ha=inner, va="bottom", fontsize=7.5, color="#505050")
+        ax.text(
+            end,
+            height + 0.02,
+            f"{where[name]:.2f}",
+            ha=inner,
+            va="bottom",
+            fontsize=look().points(7.5),
+            color="#505050",
+        )
     _draw_difference(ax, test)
     ax.set_ylim(-depth - 0.15, 0.75)
     ax.spines[:].set_visible(False)
     ax.set_xticks([])
     ax.set_yticks([])
-    ax.set_xlabel("mean rank, 1 is best; a bar joins those that are not told apart", fontsize=8.5)
-    ax.set_title(_title(test), fontsize=10)
+    told = "mean rank, 1 is best; a bar joins those that are not told apart"
+    label_x(ax, told, fontsize=look().points(8.5))
+    set_title(ax, _title(test))
     return ax
 
 
@@ -122,7 +133,7 @@ def _draw_scale(ax: Axes, size: int) -> None:
     ax.plot([1, size], [0, 0], color="black", linewidth=1)
     for rank in range(1, size + 1):
         ax.plot([rank, rank], [0, 0.07], color="black", linewidth=1)
-        ax.text(rank, 0.11, str(rank), ha="center", va="bottom", fontsize=8)
+        ax.text(rank, 0.11, str(rank), ha="center", va="bottom", fontsize=look().points(8))
 
 
 def _draw_difference(ax: Axes, test: FriedmanTest) -> None:
@@ -131,7 +142,9 @@ def _draw_difference(ax: Axes, test: FriedmanTest) -> None:
         return
     end = 1 + test.critical_difference
     ax.plot([1, end], [0.48, 0.48], color="black", linewidth=1.2, marker="|")
-    ax.text((1 + end) / 2, 0.53, f"CD {test.critical_difference:.2f}", ha="center", va="bottom", fontsize=8)
+    ax.text(
+        (1 + end) / 2, 0.53, f"CD {test.critical_difference:.2f}", ha="center", va="bottom", fontsize=look().points(8)
+    )
 
 
 def _title(test: FriedmanTest) -> str:

@@ -11,6 +11,7 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.checks import as_number
 from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.extras import require
+from polarbear_plugins.plots.look import look
 from polarbear_plugins.plots.style import (
     DASHES,
     GREY,
@@ -18,7 +19,7 @@ from polarbear_plugins.plots.style import (
     edges,
     hatch,
     known_names,
-    legend,
+    line_look,
     line_style,
     log_spaced,
     marker,
@@ -26,6 +27,7 @@ from polarbear_plugins.plots.style import (
     show_time,
     time_text,
 )
+from polarbear_plugins.plots.texts import label_y, legend, set_title
 from polarbear_plugins.posterior.model_check import ModelCheck
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.selection.choice import as_candidates
@@ -82,7 +84,9 @@ def plot_ratings(
     for place, name in enumerate(names):
         grey = name in out
         tone = GREY if grey else tones[name]
-        kind = DASHES[greys % len(DASHES)] if grey else line_style(name, tones)
+        shown = line_look(name, tones, grid.size)
+        if grey:
+            shown = {"color": tone, "linestyle": DASHES[greys % len(DASHES)], "linewidth": look().scaled(1.1)}
         greys += grey
         if grid.size == 1:
             bars = [[mean[0, place] - low[0, place]], [high[0, place] - mean[0, place]]]
@@ -93,9 +97,7 @@ def plot_ratings(
             (drawn,) = ax.plot(
                 grid,
                 mean[:, place],
-                color=tone,
-                linestyle=kind,
-                linewidth=1.1 if grey else 1.8,
+                **shown,
                 zorder=2 if grey else 3,
             )
             if not grey:
@@ -108,8 +110,8 @@ def plot_ratings(
     else:
         show_time(ax, grid)
     ax.set_ylim(bottom=0)
-    ax.set_ylabel("rating (probability of being best)")
-    ax.set_title(f"Ratings over time, with {level * 100:g} % credible bands", fontsize=10)
+    label_y(ax, "rating (probability of being best)")
+    set_title(ax, f"Ratings over time, with {level * 100:g} % credible bands")
     legend(ax, [entry for entry, name in sorted(zip(entries, names, strict=True), key=lambda pair: pair[1] in out)])
     return ax
 
@@ -144,15 +146,15 @@ def plot_timeline(
     patch = require("matplotlib.patches", extra="plots", who="plot_timeline").Patch
     entries = []
     for place, name in enumerate(names):
-        look = {"facecolor": tones[name], "hatch": hatch(name, tones), "edgecolor": "white", "linewidth": 0.6}
-        ax.fill_between(x, top[:, place] - best[:, place], top[:, place], **look)
-        entries.append((patch(**look), name))
+        area = {"facecolor": tones[name], "hatch": hatch(name, tones), "edgecolor": "white", "linewidth": 0.6}
+        ax.fill_between(x, top[:, place] - best[:, place], top[:, place], **area)
+        entries.append((patch(**area), name))
     show_time(ax, grid, ends=(float(x[0]), float(x[-1])))
     if grid.size == 1:
         ax.set_xticks([grid[0]], labels=[time_text(grid[0])])
     ax.set_ylim(0, 1)
-    ax.set_ylabel("probability of being best")
-    ax.set_title("Which algorithm is best when", fontsize=10)
+    label_y(ax, "probability of being best")
+    set_title(ax, "Which algorithm is best when")
     legend(ax, reversed(entries))  # in the order in which they are stacked
     return ax
 
@@ -189,18 +191,20 @@ def plot_model_check(
     for place, name in enumerate(names):
         column = check.algorithms.index(name)
         observed, modelled = check.observed[:, column], check.modelled[:, column]
-        look: dict[str, Any] = {"color": tones[name], "linestyle": line_style(name, tones), "linewidth": 1.6}
-        points: dict[str, Any] = {"color": tones[name], "linestyle": "", "marker": marker(name, tones), "zorder": 3}
+        line: dict[str, Any] = {"color": tones[name], "linestyle": line_style(name, tones)}
+        line["linewidth"] = look().scaled(1.6)
+        points: dict[str, Any] = {"color": tones[name], "linestyle": "", "marker": marker(name, tones)}
+        points |= {"zorder": 3, "markersize": look().scaled(5)}
         if grid.size == 1:
-            ax.plot([place - 0.3, place + 0.3], [modelled[0]] * 2, **look)
-            ax.plot([place], observed, **points, markersize=5)
+            ax.plot([place - 0.3, place + 0.3], [modelled[0]] * 2, **line)
+            ax.plot([place], observed, **points)
         else:
-            ax.plot(grid, modelled, **look)
+            ax.plot(grid, modelled, **line)
             # Moved aside a little, so that equal shares do not hide each other.
             aside = moved((place - (len(names) - 1) / 2) * _ASIDE / len(names) / 72, 0, ax.figure.dpi_scale_trans)
             points |= {"transform": ax.transData + aside, "clip_on": False}
-            ax.plot(grid[some], observed[some], **points, markersize=5)
-        entries.append((_line_and_point(look, points), name))
+            ax.plot(grid[some], observed[some], **points)
+        entries.append((_line_and_point(line, points), name))
     if grid.size == 1:
         ax.set_xlim(-0.75, len(names) - 0.25)
         ax.set_xticks([(len(names) - 1) / 2], labels=[time_text(grid[0])])
@@ -210,16 +214,16 @@ def plot_model_check(
     columns = [check.algorithms.index(name) for name in names]
     shares = np.concatenate((check.observed[:, columns], check.modelled[:, columns]))
     ax.set_ylim(0, 1.05 * max(0.01, float(np.nanmax(shares, initial=0.0))))  # points moved aside do not scale the axis
-    ax.set_ylabel("share of first places")
-    ax.set_title("First places: observed (points), by the model (lines)", fontsize=10)
+    label_y(ax, "share of first places")
+    set_title(ax, "First places: observed (points), by the model (lines)")
     legend(ax, entries)
     return ax
 
 
-def _line_and_point(look: Mapping[str, Any], points: Mapping[str, Any]) -> Any:
+def _line_and_point(line: Mapping[str, Any], points: Mapping[str, Any]) -> Any:
     """Entry of a legend for both."""
     made = require("matplotlib.lines", extra="plots", who="A figure").Line2D
-    return made([0], [0], **{**look, "marker": points["marker"]})
+    return made([0], [0], **{**line, "marker": points["marker"]})
 
 
 def _with_room(grid: FloatArray) -> tuple[float, float]:

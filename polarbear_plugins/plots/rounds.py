@@ -10,11 +10,10 @@ import numpy as np
 from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.extras import require
+from polarbear_plugins.plots.look import look
 from polarbear_plugins.plots.style import (
     as_colours,
     edges,
-    label_rows,
-    legend,
     line_style,
     marker,
     new_axes,
@@ -22,6 +21,7 @@ from polarbear_plugins.plots.style import (
     size_in_points,
     time_text,
 )
+from polarbear_plugins.plots.texts import label_rows, label_y, legend, set_title
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.state import Round
 
@@ -62,17 +62,17 @@ def plot_dominance(result: RaceResult, *, ax: Axes | None = None, colour: Mappin
         shift = _DODGE * ((place + 0.5) / many - 0.5)
         end = out.get(name, settled.get(name, len(result.rounds)))
         points = [(done.number, done.rivals[name][1]) for done in result.rounds[:end] if name in done.rivals]
-        look: dict[str, Any] = {
+        shown: dict[str, Any] = {
             "color": tones[name],
             "linestyle": line_style(name, tones),
             "marker": marker(name, tones),
         }
-        entries.append((lines.Line2D([], [], markersize=4, linewidth=1.2, **look), name))
+        entries.append((lines.Line2D([], [], markersize=4, linewidth=look().scaled(1.2), **shown), name))
         if not points:
             continue
         x = np.array([number for number, _ in points]) + shift
         y = np.minimum([probability for _, probability in points], _TOP)
-        ax.plot(x, y, markersize=3.5, linewidth=1.1, clip_on=False, zorder=3, **look)
+        ax.plot(x, y, markersize=look().scaled(3.5), linewidth=look().scaled(1.1), clip_on=False, zorder=3, **shown)
         if name in out or name in settled:
             ax.plot(x[-1:], y[-1:], **_end_marker(name in out), color=tones[name], clip_on=False, zorder=4)
     alpha = result.settings.alpha
@@ -84,10 +84,8 @@ def plot_dominance(result: RaceResult, *, ax: Axes | None = None, colour: Mappin
     ax.set_yticks([], minor=True)
     ax.set_ylim(0, _TOP)
     joint = result.settings.elimination == "joint"
-    ax.set_ylabel(
-        f"probability of being dominated\n({'at all timepoints' if joint else 'at the least sure timepoint'})"
-    )
-    ax.set_title("How surely each algorithm is dominated", fontsize=10, pad=11)  # space for crosses at 1
+    label_y(ax, f"probability of being dominated\n({'at all timepoints' if joint else 'at the least sure timepoint'})")
+    set_title(ax, "How surely each algorithm is dominated", pad=11)  # space for crosses at 1
     entries.append((lines.Line2D([], [], **_end_marker(True), color="#606060"), "eliminated"))
     entries.append((lines.Line2D([], [], **_end_marker(False), color="#606060"), "settled, in Pareto set"))
     entries.append((lines.Line2D([], [], color="#606060", linewidth=0.9, linestyle=(0, (4, 3))), f"alpha = {alpha:g}"))
@@ -112,7 +110,7 @@ def plot_allocation(result: RaceResult, *, ax: Axes | None = None) -> Axes:
     seen[:, :, np.isin(names, result.state.stored)] = False  # they did not run
     if not seen.any():
         raise InvalidInputError("plot_allocation: nothing has run yet.")
-    ax = new_axes(ax, "plot_allocation", height=1.3 + 0.3 * len(names))
+    ax = new_axes(ax, "plot_allocation", height=1.3, rows=names, row=0.3)
     counts = seen.sum(axis=0).T
     borders = edges(result.timepoints)
     # On a log scale, because rounds grow: 8 and 16 instances differ as much as 500 and 1,000.
@@ -135,14 +133,14 @@ def plot_allocation(result: RaceResult, *, ax: Axes | None = None) -> Axes:
     if result.timepoints.size == 1:
         ax.set_xticks(result.timepoints, labels=[time_text(result.timepoints[0])])
     bar = ax.figure.colorbar(mesh, ax=ax, pad=0.02)
-    bar.set_label("instances run until this time")
+    label_y(bar.ax, "instances run until this time")
     # Both ends, and round numbers not too close to them.
     between = (digit * 10**power for power in range(7) for digit in (1, 2, 5))
     ticks = sorted({fewest, most, *(tick for tick in between if 1.3 * fewest < tick < most / 1.3)})
     bar.set_ticks(ticks, labels=[f"{tick:,}" for tick in ticks])
     bar.minorticks_off()
     share = result.cost / result.full_cost
-    ax.set_title(f"Where the budget went: {share * 100:.0f} % of the full cost\n(eliminated in grey)", fontsize=10)
+    set_title(ax, f"Where the budget went: {share * 100:.0f} % of the full cost\n(eliminated in grey)")
     return ax
 
 
@@ -160,9 +158,9 @@ def rounds_of_settling(rounds: tuple[Round, ...]) -> dict[str, int]:
 
 
 def _end_marker(cross: bool) -> dict[str, Any]:
-    if cross:
-        return {"marker": "X", "markersize": 9, "markeredgecolor": "white", "markeredgewidth": 0.7, "linestyle": "none"}
-    return {"marker": "D", "markersize": 7, "markeredgecolor": "white", "markeredgewidth": 0.7, "linestyle": "none"}
+    sign, size = ("X", 9) if cross else ("D", 7)
+    edge = {"markeredgecolor": "white", "markeredgewidth": 0.7, "linestyle": "none"}
+    return {"marker": sign, "markersize": look().scaled(size), **edge}
 
 
 def _show_share(ax: Axes, rounds: tuple[Round, ...]) -> Any:
@@ -178,7 +176,7 @@ def _show_share(ax: Axes, rounds: tuple[Round, ...]) -> Any:
         clip_on=False,
     )
     beside.set_ylim(0, 1)
-    beside.set_ylabel("share of pairs settled")
+    label_y(beside, "share of pairs settled")
     # The lines of the algorithms are in front.
     ax.set_zorder(beside.get_zorder() + 1)
     ax.patch.set_visible(False)
@@ -193,7 +191,9 @@ def _show_rounds(ax: Axes, rounds: tuple[Round, ...]) -> None:
     step = -(-len(rounds) // max(int(size_in_points(ax)[0] / widest), 1))
     shown = rounds[step - 1 :: step]
     ax.set_xticks(
-        [done.number for done in shown], labels=[f"{done.number}\n{done.instances:,}" for done in shown], fontsize=9
+        [done.number for done in shown],
+        labels=[f"{done.number}\n{done.instances:,}" for done in shown],
+        fontsize=look().points(9),
     )
 
 

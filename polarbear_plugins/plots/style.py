@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +12,14 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.errors import InvalidInputError, short
 from polarbear_plugins.extras import require
 from polarbear_plugins.names import as_name
+from polarbear_plugins.plots.look import look
+from polarbear_plugins.plots.look import narrow_figures as narrow_figures  # beside the rest of the style
+from polarbear_plugins.plots.texts import row_height
 from polarbear_plugins.regular_files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.colors import Colormap
 
 
@@ -37,14 +38,25 @@ _PALETTE = (
     "#9B30FF",
 )
 BLUE, ORANGE, GREY = _PALETTE[0], _PALETTE[1], "#B0B0B0"
+_DARK_BLUE = "#003A5C"
 _SOLID = 8  # lines that are distinguished by colour alone
 DASHES = ("-", (0, (5, 2)), (0, (1.2, 1.4)), (0, (6, 2, 1.2, 2)))
 _MARKERS = ("o", "s", "^", "v")
 _HATCHES = ("", "////", "....", "xxxx")
-_LINE = 22  # characters, before a name is break_lines
-_SMALL = 8.0
+# In a paper, which may be printed in grey, every line and area differs from the first algorithm on.
+_PAPER_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_PAPER_HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "||||", "++++", "oooo", "****")
+_MARKED = 6  # places of a line in a paper
 _NARROW = 4.8  # inches
-_narrow: ContextVar[bool] = ContextVar("narrow", default=False)
+_CELL = 0.2  # inches, the height of a cell in a paper
+_TICKS = 5  # of a vertical axis in a paper
+_POWERS = 5  # of ten, that are labelled in a paper
+_PRINTED = 600  # pixels in an inch
+_METADATA = {
+    "pdf": ("CreationDate", "Creator", "Producer"),
+    "svg": ("Date", "Creator", "Format", "Type"),
+    "png": ("Software",),
+}
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
@@ -79,54 +91,88 @@ def as_colours(colour: Mapping[str, str] | None, names: Sequence[str]) -> Mappin
 
 
 def line_style(name: str, colour: Mapping[str, str]) -> Any:
-    """Line style: solid for the first eight algorithms."""
-    return _variant(DASHES, name, colour)
+    """Line style: solid for the first eight algorithms, except in a paper."""
+    place = list(colour).index(name)
+    return DASHES[(place + place // len(_PAPER_MARKERS) if look().paper else place // _SOLID) % len(DASHES)]
 
 
 def marker(name: str, colour: Mapping[str, str]) -> str:
     """Marker of an algorithm."""
-    return str(_variant(_MARKERS, name, colour))
+    return _variant(_MARKERS, _PAPER_MARKERS, name, colour)
 
 
 def hatch(name: str, colour: Mapping[str, str]) -> str:
-    """Hatching: none for the first eight algorithms."""
-    return str(_variant(_HATCHES, name, colour))
+    """Hatching: none for the first eight algorithms, except in a paper."""
+    return _variant(_HATCHES, _PAPER_HATCHES, name, colour)
 
 
-def _variant(kinds: Sequence[Any], name: str, colour: Mapping[str, str]) -> Any:
-    return kinds[list(colour).index(name) // _SOLID % len(kinds)]
+def _variant(usual: Sequence[str], paper: Sequence[str], name: str, colour: Mapping[str, str]) -> str:
+    place = list(colour).index(name)
+    return paper[place % len(paper)] if look().paper else usual[place // _SOLID % len(usual)]
 
 
-@contextlib.contextmanager
-def narrow_figures() -> Iterator[None]:
-    """Within this context, figures are narrow enough for a phone, with the legend below the axes."""
-    token = _narrow.set(True)
-    try:
-        yield
-    finally:
-        _narrow.reset(token)
+def line_look(name: str, colour: Mapping[str, str], points: int, *, width: float = 1.8) -> dict[str, Any]:
+    """Look of a line with that many points; in a paper it has markers at a few of them, each line at others."""
+    found = {"color": colour[name], "linestyle": line_style(name, colour), "linewidth": look().scaled(width)}
+    if look().paper:
+        step = max(1, round(points / _MARKED))
+        start = int(step * list(colour).index(name) / len(colour))
+        found |= {"marker": marker(name, colour), "markevery": (start, step), "markersize": look().scaled(4.5)}
+    return found
 
 
 def new_axes(
-    ax: Axes | None, who: str, *, width: float = 7.0, height: float = 4.0, narrow_width: float = _NARROW
+    ax: Axes | None,
+    who: str,
+    *,
+    width: float = 7.0,
+    height: float = 4.0,
+    narrow_width: float = _NARROW,
+    rows: Sequence[str] = (),
+    row: float = 0.0,
+    paper_row: float | None = None,
 ) -> Axes:
-    """Given axes, or those of a new figure of that size in inches, with a layout that fits labels and legends."""
+    """Given axes, or those of a new figure of about that size in inches, with a layout that fits labels and legends.
+
+    A figure that has ``rows``, labelled with these names, is ``row`` higher for each; in a paper ``paper_row``, by
+    default in proportion to the font, and as much as the names need.
+    """
     module = require("matplotlib.figure", extra="plots", who=who)
     if ax is None:
-        width = min(width, narrow_width) if _narrow.get() else width
-        ax = module.Figure(figsize=(width, height), dpi=110, layout="constrained").subplots()
+        if rows:
+            each = look().scaled(row) if paper_row is None else paper_row
+            each = max(each, row_height(rows)) if look().paper else row
+            size = look().width_of(width, narrow_width), look().scaled(height) + each * len(rows)
+        else:
+            size = look().width_of(width, narrow_width), look().height_of(height)
+        ax = module.Figure(figsize=size, dpi=110, layout="constrained").subplots()
+        if look().paper:  # as many as fit would change with the layout, and the layout with them
+            ax.locator_params(axis="y", nbins=_TICKS)
     elif not isinstance(ax, require("matplotlib.axes", extra="plots", who=who).Axes):
         raise InvalidInputError(f"{who}: ax must be Axes of matplotlib, got {short(ax)}.")
     return ax
 
 
+def square_axes(ax: Axes | None, who: str, names: Sequence[str]) -> Axes:
+    """Axes as of :func:`new_axes` for a table of each against each, with names on two sides, in a paper on one."""
+    size = 1.9 + 0.42 * len(names)
+    # Narrower, and a name would not fit under its column.
+    narrow = max(_NARROW, 1.6 + 0.2 * len(names))
+    frame = 0.7 if look().paper else 1.9
+    return new_axes(ax, who, width=size + 1.4, height=frame, narrow_width=narrow, rows=names, row=0.42, paper_row=_CELL)
+
+
 def save_figure(figure: Any, path: Path) -> Path:
-    """Save a figure completely or not at all, in the format of the suffix (.png, .pdf, .svg); returns the path."""
+    """Save a figure completely or not at all, in the format of the suffix (.png, .pdf, .svg); returns the path.
+
+    In the look of a paper with many pixels, and without the date and other metadata.
+    """
     known = sorted(figure.canvas.get_supported_filetypes())
     kind = path.suffix.lstrip(".").lower()
     if kind not in known:
         raise InvalidInputError(f"The figure cannot be saved as {path}: the suffix must be one of {', '.join(known)}.")
-    return write_whole(path, lambda file: figure.savefig(file, format=kind))
+    more = {"dpi": _PRINTED, "metadata": dict.fromkeys(_METADATA.get(kind, ()))} if look().paper else {}
+    return write_whole(path, lambda file: figure.savefig(file, format=kind, **more))
 
 
 def size_in_points(ax: Axes) -> tuple[float, float]:
@@ -163,11 +209,13 @@ def log_spaced(timepoints: FloatArray) -> bool:
 
 def show_time(ax: Axes, timepoints: FloatArray, *, ends: tuple[float, float] | None = None) -> None:
     """Make the horizontal axis a time axis, logarithmic if the timepoints are log-spaced."""
+    left, right = ends or (timepoints[0], timepoints[-1])
     if log_spaced(timepoints):
         ax.set_xscale("log")
         if timepoints[-1] < 30 * timepoints[0]:  # few powers of ten: the labels between them would overlap
             _label_some(ax, timepoints)
-    left, right = ends or (timepoints[0], timepoints[-1])
+        elif look().paper:
+            label_powers(ax.xaxis, left, right)
     if left < right:
         ax.set_xlim(left, right)
     ax.set_xlabel("time (unit of the timepoints)")
@@ -181,6 +229,16 @@ def _label_some(ax: Axes, timepoints: FloatArray) -> None:
     chosen = sorted({int(np.abs(logs - at).argmin()) for at in np.linspace(logs[0], logs[-1], 4)})
     ax.set_xticks(timepoints[chosen], [time_text(float(time)) for time in timepoints[chosen]])
     ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def label_powers(axis: Axis, low: float, high: float) -> None:
+    """Label powers of ten with plain numbers: exponents would be smaller than what can be read on paper."""
+    from matplotlib.ticker import NullFormatter
+
+    powers = np.arange(np.ceil(np.log10(low) - 1e-9), np.floor(np.log10(high) + 1e-9) + 1)
+    shown = powers[:: -(-powers.size // _POWERS)]
+    axis.set_ticks(10.0**shown, [time_text(float(10.0**power)) for power in shown])
+    axis.set_minor_formatter(NullFormatter())
 
 
 def edges(timepoints: FloatArray) -> FloatArray:
@@ -203,85 +261,16 @@ def time_text(time: float) -> str:
     return f"{time:,.0f}" if float(time).is_integer() and abs(time) < 1e9 else f"{time:.4g}"
 
 
-def legend(ax: Axes, entries: Iterable[tuple[Any, str]], *, aside: float = 8.0) -> None:
-    """Put a legend ``aside`` points to the right of the axes; texts are shown verbatim."""
-    moved = require("matplotlib.transforms", extra="plots", who="A figure").ScaledTranslation
-    handles, labels = zip(*entries, strict=True)
-    if _narrow.get():
-        _legend_below(ax, handles, labels)
-        return
-    # matplotlib omits names that begin with an underscore, so the texts are set afterwards.
-    box = ax.legend(
-        handles,
-        ["-"] * len(handles),
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),
-        bbox_transform=ax.transAxes + moved(aside / 72, 0, ax.figure.dpi_scale_trans),
-        borderaxespad=0.0,
-        frameon=False,
-        fontsize=_SMALL,
-        handlelength=2.6,
-    )
-    _write_labels(box, labels)
-
-
-def _legend_below(ax: Axes, handles: Sequence[Any], labels: Sequence[str]) -> None:
-    """Put the legend below the axes, in as many columns as fit, and make the figure taller by its height."""
-    figure = ax.figure
-    for columns in range(min(4, len(handles)), 0, -1):
-        box = figure.legend(
-            handles,
-            ["-"] * len(handles),
-            loc="outside lower center",
-            ncols=columns,
-            frameon=False,
-            fontsize=_SMALL,
-            handlelength=2.6,
-            columnspacing=1.5,
-        )
-        _write_labels(box, labels)
-        size = box.get_window_extent()
-        if size.width <= figure.bbox.width or columns == 1:
-            break
-        box.remove()
-    figure.set_figheight(figure.get_figheight() + size.height / figure.dpi)
-
-
-def _write_labels(box: Any, labels: Sequence[str]) -> None:
-    for text, label in zip(box.get_texts(), labels, strict=True):
-        text.set_parse_math(False)
-        text.set_text(break_lines(label, _LINE))
-
-
-def label_rows(ax: Axes, names: Sequence[str], grey: Iterable[str] = ()) -> None:
-    """Label the rows 0, 1, ... of a figure, the first on top."""
-    eliminated = set(grey)
-    ax.set_yticks(
-        range(len(names)), labels=[break_lines(name, _LINE) for name in names], parse_math=False, fontsize=_SMALL + 0.5
-    )
-    for text, name in zip(ax.get_yticklabels(), names, strict=True):
-        if name in eliminated:
-            text.set_color("#808080")
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.tick_params(axis="y", length=0)
-
-
 def diverging() -> Colormap:
     """Colour map from orange over white to blue."""
+    return _colour_map(ORANGE, "#FFFFFF", BLUE)
+
+
+def shades() -> Colormap:
+    """Colour map of probabilities: :func:`diverging`, in a paper from white to blue, darker where higher in grey."""
+    return _colour_map("#FFFFFF", "#8FBBDA", _DARK_BLUE) if look().paper else diverging()
+
+
+def _colour_map(*tones: str) -> Colormap:
     made = require("matplotlib.colors", extra="plots", who="A figure").LinearSegmentedColormap
-    return made.from_list("polarbear", [ORANGE, "#FFFFFF", BLUE])
-
-
-def break_lines(name: str, line: int) -> str:
-    """Name with line breaks after spaces or punctuation, or anywhere if a part is too long.
-
-    >>> print(break_lines("sep-CMA-ES with restarts", 16))
-    sep-CMA-ES with
-    restarts
-    """
-    lines = [""]
-    for part in re.findall(rf"[^\s_\-+/.,:;]{{1,{line}}}[\s_\-+/.,:;]*|[\s_\-+/.,:;]+", name):
-        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > line:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(text.strip() for text in lines)
+    return made.from_list("polarbear", tones)

@@ -1,4 +1,4 @@
-"""The traditional anytime measures, Bayesmark's scores, and audits of leaderboards."""
+"""The traditional anytime measures, Bayesmark's scores, audits of leaderboards, and gates for new versions."""
 
 from polarbear_plugins.measures.attainment import attained, attainment_differences, attainment_surfaces
 from polarbear_plugins.measures.audit import Audit, Neighbours, audit_scores
@@ -18,7 +18,10 @@ from polarbear_plugins.measures.disagreements import (
 )
 from polarbear_plugins.measures.ecdf_and_aocc import area_over_curve, ecdf, ecdf_area, mean_area_over_curve
 from polarbear_plugins.measures.friedman import FriedmanTest, friedman_test
+from polarbear_plugins.measures.further_units import FurtherUnits
+from polarbear_plugins.measures.gates import BudgetVerdict, Gate, GateComparison, gate
 from polarbear_plugins.measures.orders import MeasureOrders, order_by_measures
+from polarbear_plugins.measures.run_pairs import Pairing
 from polarbear_plugins.measures.score_parts import Part, PartScore, split_scores
 from polarbear_plugins.measures.scores import Scores, Studies, score_studies
 from polarbear_plugins.measures.tables import expected_running_time, fixed_budget, fixed_target
@@ -27,12 +30,17 @@ from polarbear_plugins.measures.targets import log_targets
 __all__ = [
     "Audit",
     "Bootstrap",
+    "BudgetVerdict",
     "Consensus",
     "Contradiction",
     "Disagreement",
     "FriedmanTest",
+    "FurtherUnits",
+    "Gate",
+    "GateComparison",
     "MeasureOrders",
     "Neighbours",
+    "Pairing",
     "Part",
     "PartScore",
     "RankingFrequency",
@@ -53,6 +61,7 @@ __all__ = [
     "fixed_budget",
     "fixed_target",
     "friedman_test",
+    "gate",
     "log_targets",
     "mean_area_over_curve",
     "order_by_measures",

@@ -18,7 +18,7 @@ from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_ti
 
 _DECIDING = ("alpha", "epsilon", "prior", "engine", "elimination", "resolution", "rule", "guard", "groups")
 _OPTIONS = (*_DECIDING, "draws", "seed")
-_RACE_OPTIONS = ("replications", "batch_size", "batch_min", "batch_max", "max_rounds", "max_cost")
+_RACE_OPTIONS = ("replications", "batch_size", "batch_min", "batch_max", "schedule", "max_rounds", "max_cost")
 
 
 def how_to_repeat(result: RaceResult) -> tuple[str, str]:

@@ -16,13 +16,15 @@ from polarbear_plugins.extras import require
 from polarbear_plugins.plots.style import narrow_figures
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.report.explorer import MOST_NAMES
 from polarbear_plugins.report.words import misfits
 from polarbear_plugins.selection.preferences import PreferenceLike
 
 # No date and no creator; ids depend on the content alone, so the same result gives the same page.
 _METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
+_REPLACED = ("ratings", "timeline", "dominance")  # by charts, where the script runs
+_LONG = re.compile(r"-?\d+\.\d{3,}(?!\d|e)")  # numbers with more digits than can be seen
 _LOOK = {"svg.fonttype": "none", "svg.hashsalt": "polarbear", "font.family": "sans-serif"}
-_MOST_NAMES = 40  # a figure of more algorithms is unreadable
 
 
 class Figures:
@@ -39,15 +41,17 @@ class Figures:
             require("matplotlib", extra="plots", who="A figure")
         except MissingExtraError as missing:
             self._missing = str(missing)
-            self.colours = {}
-        self._few = len(result.algorithms) <= _MOST_NAMES
+        self._few = len(result.algorithms) <= MOST_NAMES
 
     def note(self) -> Markup:
         """How to get the figures, if they are missing."""
         if self._missing:
-            return Markup(f'<p class="warning">There are no figures in this report. {text(self._missing)}</p>')
+            return Markup(
+                '<p class="warning">There are no figures in this report for print and for browsers without scripts. '
+                f"{text(self._missing)}</p>"
+            )
         if not self._few:
-            return Markup(f"<p>No figures: they are drawn for up to {_MOST_NAMES} algorithms.</p>")
+            return Markup(f"<p>No figures: they are drawn for up to {MOST_NAMES} algorithms.</p>")
         return Markup("")
 
     def ratings(self) -> Markup:
@@ -145,8 +149,9 @@ class Figures:
             if self._unit and "time" in ax.get_xlabel():
                 ax.set_xlabel(f"time ({self._unit})", parse_math=False)
             ax.figure.savefig(file, format="svg", metadata=_METADATA)
+        kind = f' class="static" data-figure="{name}"' if name in _REPLACED else ""
         return Markup(
-            f'<figure><div class="wide">{_inline(visible(file.getvalue()), name, says)}</div>'
+            f'<figure{kind}><div class="wide">{_inline(visible(file.getvalue()), name, says)}</div>'
             f"<figcaption>{text(says)}</figcaption></figure>\n"
         )
 
@@ -157,10 +162,11 @@ def _inline(svg: str, name: str, says: str) -> str:
     opening, _, rest = body.partition(">")
     [box] = re.findall(r'viewBox="([-\d. ]+)"', opening)
 
-    def prefix_ids(tag: re.Match[str]) -> str:
-        """Tag with ids that differ from those of other figures."""
-        return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", tag[0])
+    def shorten(tag: re.Match[str]) -> str:
+        """Tag with ids that differ from those of other figures, and paths to a hundredth of a point."""
+        named = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", tag[0])
+        return re.sub(r'(?<= )[dxy]="[^"]*"', lambda path: _LONG.sub(lambda x: f"{float(x[0]):.2f}", path[0]), named)
 
-    rest = re.sub(r"<[^>]+>", prefix_ids, rest)  # tags only: a text may look like anything
+    rest = re.sub(r"<[^>]+>", shorten, rest)  # tags only: a text may look like anything
     width = float(box.split()[2])
     return f'<svg viewBox="{box}" style="--width:{width:.0f}" role="img" aria-label="{text(says)}">{rest.strip()}'

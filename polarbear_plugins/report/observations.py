@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from polarbear_plugins.racing.result import RaceResult
     from polarbear_plugins.rankings.ends import EarlyEnds
 
+_SLOWER = 0.1  # share of the time alone that is worth a sentence
 _FROM_THERE_ON = {
     "hold": "keeps its last value from there on (--ended cut leaves it out)",
     "cut": "is left out from there on",
@@ -30,7 +31,32 @@ def assumptions(result: RaceResult) -> list[str]:
     found = [_replications_text(replications)] if replications > 1 else []
     found += [early_end_text(ends) for ends in result.state.table.early_ends]
     found += [_absent_text(result)] if not result.posterior.observed.all() else []
+    found += [text] if (text := interference_text(result)) else []
     return found + pooled_text(result)
+
+
+def interference_text(result: RaceResult) -> str:
+    """Sentence about a race against the clock whose runs were slower than alone; empty if they were not."""
+    found = result.about.get("interference") or {}
+    slower = found.get("slower", 0.0)
+    if slower <= _SLOWER:
+        return ""
+    return (
+        f"A reference run took {slower:.0%} longer beside the runs of this race than alone, by the median of "
+        f"{found['measured']:,}: the seconds are those of a busy machine."
+    )
+
+
+def unused_text(result: RaceResult) -> str:
+    """Last part of a sentence on the cost: what runs cost besides that no round has used, if there are any."""
+    if not result.unused_cost:
+        return ""
+    share = result.unused_cost / result.full_cost if result.full_cost else 0.0
+    text = f"{share:.0%}" if share >= 0.01 else "less than 1%"
+    # A race that goes on may still use them.
+    may_go_on = result.stopped in ("interrupted", "requested", "running", "max_rounds", "max_cost")
+    which = "runs that no round has used yet" if may_go_on else "runs ahead of time that were not needed"
+    return f"; {which} cost another {text}"
 
 
 def early_end_text(ends: EarlyEnds) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,19 @@ from polarbear_plugins.regular_files import check_output, open_regular, write_wh
 from polarbear_plugins.report import sections
 from polarbear_plugins.report.choices import choices_of, preferences_of, selection_section
 from polarbear_plugins.report.computed import Computed, compute
+from polarbear_plugins.report.explorer import MOST_NAMES, explorer_data
 from polarbear_plugins.report.figures import Figures
+from polarbear_plugins.report.glossary import words_section
 from polarbear_plugins.report.model_sections import dimensions, groups, model_fit
-from polarbear_plugins.report.style import SCRIPT, STYLE
+from polarbear_plugins.report.next_steps import NOWHERE, Kept, next_section
+from polarbear_plugins.report.style import LIBRARY, SCRIPT, STYLE
 from polarbear_plugins.report.words import conclusion, misfits
 
 _GENERATOR = '<meta name="generator" content="polarbear-plugins'
+_BAR = (
+    '<div class="explore" id="explore-bar" role="region" aria-label="Controls of the charts"></div>'
+    '<div class="unseen" id="explore-live" aria-live="polite"></div>\n'
+)
 _HEAD = 2000  # bytes at the start of a report, which contain that line
 
 
@@ -37,6 +44,7 @@ def write_report(
     force: bool = False,
     plugins: Plugins | None = None,
     known: Computed | None = None,
+    kept: Kept = NOWHERE,
 ) -> Path:
     """Write the report of a result to a file; returns its path.
 
@@ -52,6 +60,8 @@ def write_report(
         Plugins whose sections to add; by default all that are installed.
     known
         What was computed of the result already, for other words about it.
+    kept
+        Files that hold the result, for the commands in the page.
 
     Raises
     ------
@@ -63,7 +73,7 @@ def write_report(
     path = check_output(path)
     if not force:
         check_replaceable(path)
-    page = render(result, title=title, unit=unit, plugins=plugins, known=known)
+    page = render(result, title=title, unit=unit, plugins=plugins, known=known, kept=kept)
     return write_whole(path, lambda file: file.write(page.encode()))
 
 
@@ -87,35 +97,42 @@ def render(
     unit: str = "",
     plugins: Plugins | None = None,
     known: Computed | None = None,
+    kept: Kept = NOWHERE,
 ) -> str:
-    """HTML text of the report; the same result gives the same text."""
+    """HTML text of the report; the same result gives the same text.
+
+    Parameters are those of :func:`write_report`.  Where a program replaces what is inside a page that is open, the call
+    ``polarbearReport.start()`` in the page starts its charts and controls again.
+    """
     heading = title_of(result) if title is None else title
     body: list[tuple[str, str, str]] = []  # id, title, HTML
-    data: dict[str, Any] | None = None
+    data: dict[str, Mapping[str, Any]] = {}
     known = compute(result) if known is None else known
     if result.rounds:
         body, data = _findings(result, Figures(result, unit, known.robust), unit, known)
+    body.append(("next", "What to do next", next_section(result, known.forecast, kept)))
     body.append(("repeat", "Settings, and how to repeat this", sections.repeat(result)))
     added = (plugins or installed_plugins()).manager.hook.polarbear_report_sections(result=result)
     # pluggy calls the last registered plugin first; the page shows them in the order of registration.
     for place, section in enumerate(_sections(reversed(added))):
         body.append((f"section-{place + 1}", section.title, f'<div class="plugin">{section.html}</div>'))
-    script = "" if data is None else SCRIPT
+    body.append(("words", "Words", words_section()))
+    scripts = [*([LIBRARY] if "explorer" in data else []), SCRIPT] if data else []
     links = "".join(f'<li><a href="#{name}">{text(says)}</a></li>' for name, says, _ in body)
     parts = "".join(f'<section id="{name}"><h2>{text(says)}</h2>{html}</section>\n' for name, says, html in body)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">\n'
         f'{_GENERATOR} {text(version("polarbear-plugins"))}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{text(heading)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
         f'<header><h1>{text(heading)}</h1><p class="quiet">{text(_subtitle(result, unit))}</p></header>\n<main>\n'
         f'<p class="conclusion">{text(conclusion(result, unit, *known))}</p>{_warnings(result)}\n'
-        f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n{parts}</main>\n'
+        f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n{_BAR if "explorer" in data else ""}{parts}</main>\n'
         f"<footer>Written by polarbear-plugins. {_ratings_are(result)} Everything here follows from rankings, not from "
         "how far values lie apart.</footer>\n"
-        + ("" if data is None else f'<script type="application/json" id="choices">{_json(data)}</script>\n')
-        + (f"<script>{script}</script>\n" if script else "")
+        + "".join(f'<script type="application/json" id="{name}">{_json(of)}</script>\n' for name, of in data.items())
+        + "".join(f"<script>{script}</script>\n" for script in scripts)
         + "</body>\n</html>\n"
     )
 
@@ -137,7 +154,8 @@ def title_of(result: RaceResult) -> str:
 
 def _findings(
     result: RaceResult, figures: Figures, unit: str, known: Computed
-) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
+) -> tuple[list[tuple[str, str, str]], dict[str, Mapping[str, Any]]]:
+    """Sections, and the data of the scripts by the names of their elements."""
     robust = known.robust or result.posterior
     choices = choices_of(result, robust, unit)
     # A single budget is a timepoint of the figures above.
@@ -145,20 +163,27 @@ def _findings(
     named = {key: (says, taken) for key, (says, taken) in preferences.items() if isinstance(taken, str)}
     several = len(result.rounds) > 1
     selection = selection_section(result, choices, figures.values(named), unit)
+    data: dict[str, Mapping[str, Any]] = {"choices": choices}
+    if len(result.algorithms) <= MOST_NAMES:
+        data["explorer"] = explorer_data(result, robust, unit, figures.colours)
     body: list[tuple[str, str, str]] = [
         (
             "budgets",
             "What to choose for which budget",
-            sections.budgets(result, robust, figures.colours) + figures.timeline(),
+            sections.budgets(result, robust, figures.colours, unit) + _place("budget", "best") + figures.timeline(),
         ),
         (
             "algorithms",
             "Algorithms in and out",
-            sections.algorithms(result, robust, figures.colours) + figures.dominance(),
+            sections.algorithms(result, robust, figures.colours) + _place("rounds") + figures.dominance(),
         ),
-        ("ratings", "Ratings over time", figures.note() + figures.ratings() + figures.wins()),
+        (
+            "ratings",
+            "Ratings over time",
+            figures.note() + _place("ratings") + figures.ratings() + _place("pair") + figures.wins(),
+        ),
         ("observed", "What was observed, and what was assumed", sections.observed(result)),
-        ("selection", "Choose", selection),
+        ("selection", "Choose", selection + _place("own", "portfolio")),
         ("open", "What is not settled", sections.open_questions(result, known.forecast)),
     ]
     if several:
@@ -169,7 +194,12 @@ def _findings(
         ("dimensions", "Dimensions", dimensions(result)),
         ("diagnostics", "Can the inference be trusted?", sections.diagnostics(result)),
     ]
-    return [part for part in body if part[2]], choices
+    return [part for part in body if part[2]], data
+
+
+def _place(*names: str) -> str:
+    """Elements that the script fills."""
+    return "".join(f'<div class="explore" id="explore-{name}"></div>' for name in names)
 
 
 def _ratings_are(result: RaceResult) -> str:
@@ -218,12 +248,12 @@ def _sections(answers: Any) -> list[ReportSection]:
     return found
 
 
-def _policy(script: str) -> str:
-    """Content-Security-Policy: nothing is loaded, and only our own script runs, not those in sections."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    scripts = f"'sha256-{digest}'" if script else "'none'"
+def _policy(scripts: Sequence[str]) -> str:
+    """Content-Security-Policy: nothing is loaded, and only our own scripts run, not those in sections."""
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
     return (
-        f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; script-src {scripts}; "
+        f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; script-src {allowed}; "
         "base-uri 'none'; form-action 'none'"
     )
 

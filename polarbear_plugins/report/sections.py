@@ -15,14 +15,18 @@ from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.forecast import Forecast
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.rankings.comparable import instances_seen
-from polarbear_plugins.report.advice import Stretch, stretches
 from polarbear_plugins.report.commands import how_to_repeat
+from polarbear_plugins.report.glossary import linked
+from polarbear_plugins.report.next_steps import why_no_forecast
 from polarbear_plugins.report.observations import assumptions
+from polarbear_plugins.report.rating_words import DIFFERENCE, rating_text
 from polarbear_plugins.report.stored_words import settled_text
-from polarbear_plugins.report.words import error_text, misfits, reasons
+from polarbear_plugins.report.words import error_text, reasons
+from polarbear_plugins.selection.stretches import Stretch, stretches
 from polarbear_plugins.selection.support import SUPPORTED
 
 _MOST_ROWS = 60
+_MOST_SENTENCES = 4
 _MEANS = {
     "k_hat": "Pareto shape of the importance weights, the worst one: up to 0.5 is fine, above 0.7 needs moves",
     "effective_draws": "number of independent draws that the draws are worth, the lowest over timepoints",
@@ -34,7 +38,7 @@ _MEANS = {
 }
 
 
-def budgets(result: RaceResult, robust: Posterior, colours: Mapping[str, str]) -> Markup:
+def budgets(result: RaceResult, robust: Posterior, colours: Mapping[str, str], unit: str = "") -> Markup:
     """Which algorithm to choose for which budget, and how sure that is; ``robust`` is the posterior to choose from."""
     posterior, grid = robust, result.timepoints
     found = stretches(posterior, result.pareto_set)
@@ -51,8 +55,9 @@ def budgets(result: RaceResult, robust: Posterior, colours: Mapping[str, str]) -
             spans(grid, (np.arange(grid.size) >= stretch.first) & (np.arange(grid.size) <= stretch.last))[0],
             with_swatch(stretch.algorithm, colours),
             range_text(rating),
-            range_text(sure),
-            f"{stretch.support:.0%}",
+            # Rounded to 1 it would be surer than any number of draws.
+            range_text(sure).replace("1.00", "> 0.99"),
+            "> 99%" if stretch.support > 0.995 else f"{stretch.support:.0%}",
             open_to,
         ]
 
@@ -61,12 +66,16 @@ def budgets(result: RaceResult, robust: Posterior, colours: Mapping[str, str]) -
         [row(stretch) for stretch in found],
     )
     of_whom = "of those that are left, by first places" if robust is not result.posterior else "of all"
+    told = [rating_text(result, posterior, each.algorithm, each.last, unit) for each in found[:_MOST_SENTENCES]]
+    sentences = "".join(f"<p>{text(sentence)}</p>" for sentence in told if sentence)
     return Markup(
-        "<p>The highest ratings among those that are left, with a change only where it gains at least 0.01 in rating "
-        f"on average over time. The rating is the share of new instances on which it would be the best {of_whom}, "
-        f"P(best) the probability that none has a higher rating; lowest and highest over the timepoints. Support is "
-        "the probability that nothing is noticeably better (it would beat none of the others in less than 45 of 100 "
-        f"instances), on average over the timepoints; below {SUPPORTED:.0%} no choice is supported.</p>"
+        f"{sentences}<p>{DIFFERENCE} With enough instances a lead is sure, however small it is.</p>"
+        "<p>The table has the highest ratings among those that are left, with a change only where it gains at least "
+        f"0.01 in rating on average over time. The {linked('rating')} is the share of new instances on which it would "
+        f"be the best {of_whom}, {linked('P(best)')} the probability that none of those left has a higher rating; "
+        f"lowest and highest over the timepoints. {linked('support', 'Support')} is the probability that nothing is "
+        "noticeably better (it would beat none of the others in less than 45 of 100 instances), on average over the "
+        f"timepoints; below {SUPPORTED:.0%} no choice is supported.</p>"
         f"{wide(table)}"
     )
 
@@ -120,8 +129,8 @@ def _rule(result: RaceResult) -> str:
     )
     guard = " Direct counts of wins and of first places must support it." if settings.guard == "counts" else ""
     return (
-        "An algorithm is out once another one has the higher rating with a posterior probability of at least "
-        f"{settings.alpha:g}, {where}.{guard}"
+        f"An algorithm is out once another one has the higher rating with a {linked('posterior')} probability of at "
+        f"least {settings.alpha:g}, {where}.{guard}"
     )
 
 
@@ -175,15 +184,14 @@ def open_questions(result: RaceResult, expected: Forecast | None) -> Markup:
     needed = (
         text(settled_text(result))
         if result.resolved
-        else "How many instances it takes is not forecast, since "
-        + ("the model does not fit." if misfits(result) else "more of them do not make groups differ less.")
+        else f"How many instances it takes is not forecast, since {why_no_forecast(result)}."
         if expected is None
         else f"Likely needed to settle {'them' if count > 1 else 'it'}: <strong>{text(expected)}</strong>, beside the "
         f"{len(result.state.table.instances):,} there are."
     )
     return Markup(
-        f"<p>{count:,} pair{'s are' if count > 1 else ' is'} neither surely different nor surely equivalent at some "
-        f"timepoints. {needed} {text(advice)}.</p>"
+        f"<p>{count:,} pair{'s are' if count > 1 else ' is'} neither surely different nor surely "
+        f"{linked('equivalent')} at some timepoints. {needed} {text(advice)}.</p>"
         f"{wide(html_table(columns, rows))}{more_pairs}"
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from polarbear_plugins.display.text import amount
+from polarbear_plugins.report.observations import unused_text
 
 if TYPE_CHECKING:
     from polarbear_plugins.racing.result import RaceResult
@@ -18,7 +19,7 @@ def run_and_stored_text(result: RaceResult) -> str:
     return (
         f"Run: {', '.join(run)}, in {len(result.rounds)} rounds on {state.instances_run:,} of "
         f"{len(state.table.instances):,} instances of the archive, for {amount(result.cost)}, {share:.0%} of the cost "
-        f"of all of them in full. Stored, at no cost: {', '.join(state.stored)}."
+        f"of all of them in full{unused_text(result)}. Stored, at no cost: {', '.join(state.stored)}."
     )
 
 

@@ -11,9 +11,10 @@ from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.display.html import Markup, html_table
 from polarbear_plugins.display.text import probability_text, spans_text
 from polarbear_plugins.posterior.posterior import Posterior
-from polarbear_plugins.report.advice import advice_from, stretches
-from polarbear_plugins.report.observations import never_found_anything
+from polarbear_plugins.report.advice import advice_from
+from polarbear_plugins.report.observations import never_found_anything, unused_text
 from polarbear_plugins.report.stored_words import matching_text, open_pairs, run_and_stored_text, settled_text
+from polarbear_plugins.selection.stretches import stretches
 
 if TYPE_CHECKING:
     from polarbear_plugins.racing.by_group import GroupPart
@@ -21,14 +22,16 @@ if TYPE_CHECKING:
     from polarbear_plugins.racing.result import RaceResult
 
 
-_WHY = {
+WHY_STOPPED = {
     "resolved": "every pair is settled",
     "analyzed": "every pair is settled",
     "max_rounds": "stopped after as many rounds as allowed",
     "max_cost": "stopped because the next instance would cost more than allowed",
     "instances": "stopped because the suite has no more instances",
     "inference": "stopped because no posterior is good enough to decide on",
+    "requested": "stopped on request",
     "interrupted": "interrupted",
+    "running": "and the race is still running",
 }
 
 
@@ -72,7 +75,8 @@ def conclusion(
         share = result.cost / result.full_cost if result.full_cost else 1.0
         instances = f"{len(result.state.table.instances):,} instances"
         sentences.append(
-            f"{len(result.rounds)} rounds, {instances}, {share:.0%} of the cost of running everything on as many."
+            f"{len(result.rounds)} rounds, {instances}, {share:.0%} of the cost of running everything on as many"
+            f"{unused_text(result)}."
         )
     if result.posterior.groups is not None:
         sentences.append(str(result.posterior.groups))
@@ -94,7 +98,7 @@ def _settled(result: RaceResult, forecast: Forecast | None) -> str:
     pairs = open_pairs(result, stored=False)
     some = "; ".join(f"{one} and {other}" for one, other, _ in pairs[:3]) + (" ..." if len(pairs) > 3 else "")
     text = f"{len(pairs)} pair{'s are' if len(pairs) > 1 else ' is'} not settled ({some})"
-    why = _WHY.get(result.stopped)  # none for a word that no race writes, in a file that was changed
+    why = WHY_STOPPED.get(result.stopped)  # none for a word that no race writes, in a file that was changed
     if result.stopped == "instances" and result.state.stored:
         why = "stopped because newcomers have run on all instances of the archive that could settle them"
     if why is not None and result.stopped not in ("resolved", "analyzed"):

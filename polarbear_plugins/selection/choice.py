@@ -226,6 +226,16 @@ def select_each(
     return found
 
 
+def select_at_timepoints(posterior: Posterior, among: Iterable[str] | None) -> list[Choice]:
+    """The choice by expected value for a budget of exactly each timepoint."""
+    candidates, risk, size = as_candidates(posterior, among), as_risk("expected"), posterior.timepoints.size
+    ratings = ratings_among(posterior, candidates)
+    return [
+        _choose(candidates, as_preference(weights, posterior.timepoints), risk, np.ascontiguousarray(ratings[:, place]))
+        for place, weights in enumerate(np.eye(size))
+    ]
+
+
 def _choose(candidates: tuple[str, ...], preference: Preference, risk: Risk, values: FloatArray) -> Choice:
     scores = risk.scores(values)
     # Stable: remaining ties follow the order of the candidates.

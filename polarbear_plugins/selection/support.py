@@ -10,8 +10,8 @@ from polarbear_plugins.arrays import BoolArray, FloatArray
 SUPPORTED = 0.95
 #: Others that are the best with at least this probability are named beside a choice that is not supported.
 WORTH_NAMING = 0.05
-# Of two with this ratio, the lower one is the best of the two with probability 0.45: within the usual epsilon.
-_ABOUT_AS_GOOD = 0.45 / 0.55
+#: Of two with this ratio, the lower one is the best of the two with probability 0.45: within the usual epsilon.
+ABOUT_AS_GOOD = 0.45 / 0.55
 
 
 def about_best(values: FloatArray, place: int) -> BoolArray:
@@ -22,5 +22,5 @@ def about_best(values: FloatArray, place: int) -> BoolArray:
     """
     best = values.max(axis=-1)
     # Values of a user's own preference may be negative, where a ratio means nothing.
-    enough: BoolArray = values[..., place] >= np.where(best > 0, _ABOUT_AS_GOOD * best, best)
+    enough: BoolArray = values[..., place] >= np.where(best > 0, ABOUT_AS_GOOD * best, best)
     return enough

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,12 +14,13 @@ from polarbear_plugins.plugins.manager import Plugins
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.rankings.comparable import instances_seen
-from polarbear_plugins.report.advice import Stretch, advice_from, stretches
+from polarbear_plugins.report.advice import advice_from
 from polarbear_plugins.report.computed import compute
 from polarbear_plugins.report.observations import assumptions, never_found_anything, pooled_text
 from polarbear_plugins.report.page import render
 from polarbear_plugins.report.words import conclusion, reasons
 from polarbear_plugins.selection.choice import ratings_among
+from polarbear_plugins.selection.stretches import Stretch, stretches
 from polarbear_plugins.selection.support import about_best
 
 GRID = np.array([1.0, 10.0, 100.0, 1000.0])
@@ -80,6 +82,13 @@ def test_a_choice_says_whether_it_is_supported() -> None:
 
 
 # Timepoints without observations
+
+
+def test_nothing_is_advised_where_no_candidate_was_ever_observed() -> None:
+    sure = replace(posterior_of([[[0.9, 0.1]] * 4] * 3), observed=np.array([[True, True]] * 2 + [[False, False]] * 2))
+    assert stretches(sure, ("a", "b")) == [Stretch(0, 1, "a"), Stretch(2, 3, "a", 0.0, ("b",))]
+    text = advice_from(stretches(sure, ("a", "b")), GRID)
+    assert text == "Choose a up to 10; beyond, no choice is supported: a or b may be best."
 
 
 @functools.cache

@@ -11,8 +11,9 @@ from builders import posterior_of, table_of
 
 from polarbear_plugins import RaceResult, select
 from polarbear_plugins.display.html import Markup
-from polarbear_plugins.report.advice import Stretch, advice_from, stretches
+from polarbear_plugins.report.advice import advice_from
 from polarbear_plugins.report.choices import RISKS, choices_of, preferences_of, selection_section
+from polarbear_plugins.selection.stretches import Stretch, stretches
 
 GRID = np.array([1.0, 20.0, 300.0, 4000.0, 50_000.0])
 

@@ -62,6 +62,7 @@ def test_the_command_of_a_race_has_every_option_that_is_not_usual(told: RaceResu
         ("batch_size", 9, "9"),
         ("batch_min", 3, "3"),
         ("batch_max", 77, "77"),
+        ("schedule", "continuous", "continuous"),
         ("max_rounds", 8, "8"),
         ("max_cost", 1e6, "1000000"),
     ],

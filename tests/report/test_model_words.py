@@ -17,9 +17,9 @@ from polarbear_plugins.racing import analysis, posteriors
 from polarbear_plugins.racing import result as result_module
 from polarbear_plugins.racing.by_group import by_group
 from polarbear_plugins.report import render
-from polarbear_plugins.report.advice import stretches
 from polarbear_plugins.report.computed import Computed, compute
 from polarbear_plugins.report.words import conclusion, error_text, leaders_text, reasons
+from polarbear_plugins.selection.stretches import stretches
 
 SETTINGS = RaceSettings(seed=1, draws=500)
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -102,7 +102,7 @@ def test_words_infer_nothing(misfit: RaceResult, grouped: RaceResult, fits: list
 def test_a_report_and_a_notebook_infer_once_what_they_need(
     misfit: RaceResult, grouped: RaceResult, clean: RaceResult, fits: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polarbear_plugins.report.figures._MOST_NAMES", 0)
+    monkeypatch.setattr("polarbear_plugins.report.figures.MOST_NAMES", 0)
     for result, needed in ((misfit, ["first-places"]), (grouped, ["rankings"]), (clean, [])):
         known = compute(result)
         assert fits == needed

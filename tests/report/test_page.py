@@ -43,7 +43,9 @@ def test_every_part_has_its_title_and_a_link_in_the_order_of_the_page(told: Race
         ("rounds", "Round by round"),
         ("fit", "Does the model fit?"),
         ("diagnostics", "Can the inference be trusted?"),
+        ("next", "What to do next"),
         ("repeat", "Settings, and how to repeat this"),
+        ("words", "Words"),
     ]
     assert re.findall(r'<li><a href="#(.*?)">(.*?)</a></li>', page) == parts
     one_round = replace(told, state=replace(told.state, rounds=told.rounds[2:]))
@@ -78,7 +80,9 @@ def test_the_frame_of_the_page_is_complete(told: RaceResult) -> None:
         "epsilon 0.05 · seed 3</p></header>\n<main>\n</main>\n"
         "<footer>Written by polarbear-plugins. Ratings are probabilities of being the best of all algorithms on a new "
         "instance. Everything here follows from rankings, not from how far values lie apart.</footer>\n"
-        '<script type="application/json" id="choices"></script>\n<script></script>\n</body>\n</html>\n'
+        '<script type="application/json" id="choices"></script>\n'
+        '<script type="application/json" id="explorer"></script>\n'
+        "<script></script>\n<script></script>\n</body>\n</html>\n"
     )
 
 
@@ -121,8 +125,8 @@ def test_what_is_wrong_is_said_first(told: RaceResult) -> None:
 
 def test_without_matplotlib_the_page_says_how_to_get_figures(told: RaceResult) -> None:
     assert (
-        '<p class="warning">There are no figures in this report. A figure needs &#x27;matplotlib&#x27;, which is not '
-        "installed."
+        '<p class="warning">There are no figures in this report for print and for browsers without scripts. A '
+        "figure needs &#x27;matplotlib&#x27;, which is not installed."
     ) in page_of(told)
 
 

@@ -115,9 +115,9 @@ def test_what_shows_nothing_is_not_drawn(told: RaceResult, drawn: dict[str, tupl
 
 
 def test_too_many_algorithms_have_no_figures(told: RaceResult, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures_module, "_MOST_NAMES", 5)
+    monkeypatch.setattr(figures_module, "MOST_NAMES", 5)
     assert "No figures" not in Figures(told).note()
-    monkeypatch.setattr(figures_module, "_MOST_NAMES", 4)
+    monkeypatch.setattr(figures_module, "MOST_NAMES", 4)
     monkeypatch.setattr(figures_module, "require", lambda *_, **__: None)
     figures = Figures(told)
     assert figures.note() == "<p>No figures: they are drawn for up to 4 algorithms.</p>"
@@ -260,6 +260,26 @@ def test_dimensions_are_those_of_the_instances_where_a_race_made_them(told: Race
     assert assumptions(replace(told, identities=unknown)) == []
 
 
+def test_a_busy_machine_is_told_where_seconds_count(told: RaceResult) -> None:
+    figures = {"alone": 0.03, "beside": 0.036, "slower": 0.2, "measured": 12}
+    [sentence] = assumptions(replace(told, about={"interference": figures}))
+    assert sentence == (
+        "A reference run took 20% longer beside the runs of this race than alone, by the median of 12: the seconds are "
+        "those of a busy machine."
+    )
+    assert assumptions(replace(told, about={"interference": {**figures, "slower": 0.1}})) == []
+
+
+def test_what_runs_ahead_of_time_cost_in_vain_is_told(told: RaceResult) -> None:
+    # 4500 of 6 instances x 5 algorithms x 2000.
+    assert "3 rounds, 6 instances, 8% of the cost of running everything on as many." in conclusion(told)
+    for unused, share in ((3600.0, "6%"), (1.0, "less than 1%")):
+        says = conclusion(replace(told, unused_cost=unused, stopped="resolved"))
+        assert f"on as many; runs ahead of time that were not needed cost another {share}." in says
+    stopped = conclusion(replace(told, unused_cost=3600.0, stopped="interrupted"))
+    assert "on as many; runs that no round has used yet cost another 6%." in stopped
+
+
 # Archives
 
 
@@ -270,6 +290,8 @@ def test_what_was_run_and_what_was_stored_is_told_with_its_cost(told: RaceResult
         "Run: a, b, in 3 rounds on 6 of 6 instances of the archive, for 4,500, 19% of the cost of all of them in full. "
         "Stored, at no cost: d, c, e."
     )
+    wasteful = run_and_stored_text(replace(result, unused_cost=2400.0, stopped="resolved"))
+    assert "in full; runs ahead of time that were not needed cost another 10%. Stored" in wasteful
     assert run_and_stored_text(result) in conclusion(result)
     assert matching_text(result) in conclusion(result)
     assert "newcomers have run on all instances of the archive" in conclusion(replace(result, stopped="instances"))

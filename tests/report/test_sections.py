@@ -30,10 +30,17 @@ def test_each_budget_has_the_highest_its_rating_and_how_often_it_is_best_of_thos
     # a is best of a and b in three draws at 10, b in two at 100 and in all at 2000; what d has does not count.
     assert rows == [
         ["10", "a", "0.47", "0.75", "75%", "not supported: b may be best"],
-        ["100 to 2,000", "b", "0.42 to 0.54", "0.50 to 1.00", "88%", "not supported: a may be best"],
+        ["100 to 2,000", "b", "0.42 to 0.54", "0.50 to > 0.99", "88%", "not supported: a may be best"],
     ]
     assert "by first places" not in sections.budgets(told, told.posterior, {})
     assert "best of those that are left, by first places" in sections.budgets(told, replace(told.posterior), {})
+
+
+def test_no_choice_is_as_sure_as_no_number_of_draws_can_show(told: RaceResult) -> None:
+    logs = np.where(np.arange(len(told.algorithms)) == told.algorithms.index(told.pareto_set[0]), -0.01, -6.0)
+    sure = replace(told.posterior, log_ratings=np.broadcast_to(logs, told.posterior.log_ratings.shape).copy())
+    _, row = cells_of(sections.budgets(told, sure, {}))
+    assert row[3:5] == ["> 0.99", "> 99%"]
 
 
 def test_an_open_pair_says_how_likely_the_one_that_stands_first_is_better(told: RaceResult) -> None:
@@ -81,13 +88,14 @@ def test_several_open_pairs_are_counted_and_the_first_are_shown(
 
 
 def test_the_forecast_of_what_is_open_stands_beside_what_there_is(told: RaceResult) -> None:
-    expected = Forecast(np.full(10, 40.0), np.full(10, 4000.0))
+    expected = Forecast(np.full(10, 40.0), np.full(10, 4000.0), np.full(10, 5.0))
     says = text_of(sections.open_questions(told, expected))
     assert f"Likely needed to settle it: {expected} , beside the 6 there are." in says
     assert f"; {expected} would likely settle it." in conclusion(told, forecast=expected)
-    assert "is not forecast, since more of them do not make groups differ less." in text_of(
-        sections.open_questions(told, None)
-    )
+    assert "is not forecast, since nothing was simulated." in text_of(sections.open_questions(told, None))
+    unseen = replace(told.posterior, observed=told.posterior.observed & (told.timepoints < 2000)[:, None])
+    says = text_of(sections.open_questions(replace(told, _posterior=unseen), None))
+    assert "is not forecast, since some algorithms were never observed at some timepoints." in says
 
 
 def test_those_left_stand_first_and_then_the_eliminated_the_latest_first(told: RaceResult) -> None:

@@ -1,0 +1,354 @@
+"""A report in a browser: what a reader sees, moves, draws, links to, downloads and prints."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser import CHROMIUM, Browser, chromium
+from builders import synthetic_race, table_of
+
+from polarbear_plugins import RaceResult, RaceSettings, analyze, select
+from polarbear_plugins.plugins.manager import Plugins
+from polarbear_plugins.report import write_report
+from polarbear_plugins.report.at_budget import choices_at_timepoints
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium"),
+    pytest.mark.slow,
+    pytest.mark.xdist_group("browser"),
+]
+SIZES = [1300, 390]
+CHARTS = ("ratings", "best", "pair", "rounds")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def raced() -> RaceResult:
+    return synthetic_race(algorithms=7, timepoints=10)
+
+
+@pytest.fixture(scope="module")
+def page(raced: RaceResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("matplotlib")
+    return write_report(raced, tmp_path_factory.mktemp("page") / "race.html", plugins=Plugins(), unit="evaluations")
+
+
+@pytest.fixture(scope="module")
+def gappy() -> RaceResult:
+    """An analysis in which c was not observed at the first two timepoints."""
+    values = np.random.default_rng(1).normal(size=(25, 5, 3))
+    values[:, :2, 2] = np.nan
+    return analyze(table_of(values, timepoints=[1, 10, 100, 1000, 10000]), RaceSettings(seed=1, draws=300))
+
+
+def data_of(browser: Browser) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(browser.text("#explorer"))
+    return found
+
+
+def test_both_sizes_show_all_charts_without_scrolling_sideways_or_complaints(browser: Browser, page: Path) -> None:
+    for width in SIZES:
+        browser.open(page, width=width)
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        assert browser.run("document.querySelectorAll('.explore canvas').length") == len(CHARTS) + 1  # and the sketch
+        for name in CHARTS:
+            drawn = browser.run(
+                f"(() => {{ const one = document.querySelector('#explore-{name} canvas');"
+                " return new Set(one.getContext('2d').getImageData(0, 0, one.width, one.height).data).size; })()"
+            )
+            assert drawn > 20, name
+        assert browser.run("getComputedStyle(document.querySelector('figure.static')).display") == "none"
+        browser.resize(600)
+        browser.wait("document.querySelector('#explore-ratings canvas').clientWidth < 600")
+        assert browser.run("document.documentElement.scrollWidth") <= 600
+        assert browser.problems == []
+
+
+def test_the_mouse_and_the_arrow_keys_show_the_values_at_the_nearest_timepoint(browser: Browser, page: Path) -> None:
+    for width in SIZES:
+        browser.open(page, width=width)
+        data = data_of(browser)
+        x, y = browser.middle("#explore-ratings .u-over")
+        browser.mouse("moved", x, y)
+        says = browser.wait(
+            "document.querySelector('#explore-ratings .at').textContent !== 'At 10 evaluations' &&"
+            " document.querySelector('#explore-ratings .at').textContent"
+        )
+        place = data["timeTexts"].index(says.split()[1])
+        assert place in (4, 5)  # the middle of ten
+        rows = browser.run(
+            "Array.from(document.querySelectorAll('#explore-ratings .item'), item =>"
+            " [item.querySelector('.name').textContent, item.querySelector('.value').textContent])"
+        )
+        for name, value in rows:
+            one = data["names"].index(name)
+            mean, low, high = (data["ratings"][band][one][place] for band in ("mean", "low", "high"))
+            assert value == f"{mean:.3f} ({low:.3f} to {high:.3f})"
+        assert [name for name, _ in rows] == sorted(
+            data["names"], key=lambda name: -data["ratings"]["mean"][data["names"].index(name)][place]
+        )
+        assert browser.text("#explore-best .at") == says  # the same timepoint in all charts over time
+        browser.run("document.querySelector('#explore-pair .plot').focus()")
+        browser.key("Home")
+        browser.key("ArrowRight")
+        assert browser.text("#explore-pair .at") == "At 2 evaluations"
+        assert browser.run("document.querySelector('#explore-pair .plot').getAttribute('aria-valuenow')") == "1"
+        browser.wait("document.getElementById('explore-live').textContent.startsWith('At 2 evaluations: ')")
+        assert browser.problems == []
+
+
+def test_the_slider_says_what_python_says_at_each_timepoint(browser: Browser, page: Path, raced: RaceResult) -> None:
+    browser.open(page)
+    expected = choices_at_timepoints(raced, raced.posterior, "evaluations")
+    for place, found in enumerate(expected):
+        browser.run(
+            "(() => { const one = document.getElementById('budget-slider');"
+            f" one.value = {place}; one.dispatchEvent(new Event('input', {{bubbles: true}})); }})()"
+        )
+        assert browser.text("#budget-says") == found["says"]
+        choice = select(raced.posterior, raced.pareto_set, np.eye(raced.timepoints.size)[place])
+        assert choice.algorithm in found["says"]
+    assert browser.run("document.getElementById('budget-slider').getAttribute('aria-valuetext')") == "10 evaluations"
+
+
+def test_following_fades_others_everywhere_and_the_table_sorts_and_filters(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.click("#explore-ratings .item:nth-child(2)")
+    name = browser.text("#explore-ratings .item[aria-pressed=true] .name")
+    for part in ("#explore-best", "#explore-rounds"):
+        pressed = browser.run(
+            f"Array.from(document.querySelectorAll('{part} .item[aria-pressed=true] .name'), one => one.textContent)"
+        )
+        assert pressed in ([name], [])
+    assert browser.text("#algorithms tr.followed button.plain") == name
+    assert browser.run("document.querySelectorAll('#explore-ratings .item.faded').length") == 6
+    browser.click("#algorithms tr.followed button.plain")  # again: nobody
+    assert browser.run("document.querySelectorAll('.item.faded').length") == 0
+    names = (
+        "Array.from(document.querySelectorAll('#algorithms tbody tr:not([hidden])'), row => row.cells[0].textContent)"
+    )
+    first = "document.querySelector('#algorithms th button')"
+    browser.run(f"{first}.click()")
+    assert browser.run(names) == sorted(browser.run(names))
+    browser.run(f"{first}.click()")
+    assert browser.run(names) == sorted(browser.run(names), reverse=True)
+    assert browser.run("document.querySelector('#algorithms th').getAttribute('aria-sort')") == "descending"
+    browser.run(
+        "(() => { const one = document.querySelector('#algorithms input[type=search]'); one.value = 'OUT IN';"
+        " one.dispatchEvent(new Event('input')); })()"
+    )
+    assert (
+        browser.run("document.querySelectorAll('#algorithms table:first-of-type tbody tr:not([hidden])').length") == 3
+    )
+    assert browser.problems == []
+
+
+def test_a_click_on_a_line_follows_it_and_a_drag_zooms_until_reset(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    data = data_of(browser)
+    browser.middle("#explore-ratings .u-over")
+    box = browser.run(
+        "(() => { const box = document.querySelector('#explore-ratings .u-over').getBoundingClientRect();"
+        " return [box.x, box.y, box.width, box.height]; })()"
+    )
+    high = max(value for line in data["ratings"]["high"] for value in line)
+    best = max(range(7), key=lambda one: data["ratings"]["mean"][one][1])
+    x = box[0] + box[2] / 9
+    y = box[1] + box[3] * (1 - data["ratings"]["mean"][best][1] / min(high * 1.05, 1))
+    browser.drag((x, y), (x, y))
+    assert browser.text("#explore-ratings .item[aria-pressed=true] .name") == data["names"][best]
+    middle = box[1] + box[3] / 2
+    browser.drag((box[0] + box[2] * 0.3, middle), (box[0] + box[2] * 0.5, middle), (box[0] + box[2] * 0.8, middle))
+    browser.wait("location.hash.includes('zoom=')")
+    reset = "document.querySelector('#explore-best .tools:last-of-type button')"
+    assert browser.run(f"{reset}.textContent") == "Whole range"
+    assert not browser.run(f"{reset}.hidden")  # all charts over time zoom together
+    browser.run(f"{reset}.click()")
+    browser.wait("!location.hash.includes('zoom=')")
+    assert browser.run(f"{reset}.hidden")
+    assert browser.problems == []
+
+
+def test_a_drawn_preference_changes_the_choice_by_mouse_and_by_keys(
+    browser: Browser, page: Path, raced: RaceResult
+) -> None:
+    for width in SIZES:
+        browser.open(page, width=width)
+        before = browser.text("#explore-own tbody")
+        x, y = browser.middle(".sketch")
+        wide = browser.run("document.querySelector('.sketch').clientWidth / 2 - 14")
+        browser.drag((x - wide, y - 60), (x, y + 60), (x + wide, y + 68))
+        heights = browser.run("Array.from(document.querySelectorAll('.knots input'), one => Number(one.value))")
+        assert heights[0] > 85
+        assert heights[-1] == 0
+        assert browser.text("#explore-own tbody") != before
+        browser.run("document.querySelector('.knots input').focus()")
+        browser.key("ArrowLeft")
+        assert browser.run("Number(document.querySelector('.knots input').value)") == heights[0] - 1
+        browser.wait("location.hash.includes('draw=')")
+    browser.run("document.querySelectorAll('#explore-own .tools button')[3].click()")
+    rows = list(csv.DictReader(io.StringIO(browser.downloaded("weights.csv").decode())))
+    weights = [float(row["weight"]) for row in rows]
+    choice = select(raced.posterior, raced.pareto_set, weights)
+    shown = browser.run(
+        "Array.from(document.querySelectorAll('#explore-own tbody tr'),"
+        " row => Array.from(row.cells, one => one.textContent))"
+    )
+    means = dict(zip(choice.candidates, choice.values.mean(axis=0), strict=True))
+    assert [row[0] for row in shown] == sorted(means, key=lambda name: -means[name])
+    assert all(float(row[1]) == pytest.approx(means[row[0]], rel=5e-3) for row in shown)
+    assert browser.problems == []
+
+
+def test_a_portfolio_of_up_to_three_has_a_value(browser: Browser, page: Path, raced: RaceResult) -> None:
+    browser.open(page)
+    browser.click("#explore-portfolio input")
+    assert browser.text("#portfolio-says") == "Pick two or three."
+    browser.run("document.querySelectorAll('#explore-portfolio input')[1].click()")
+    names = [name for name in raced.algorithms if name in raced.pareto_set]
+    assert browser.text("#portfolio-says").startswith(f"{names[0]} + {names[1]}: value 0.")
+    browser.run("document.querySelectorAll('#explore-portfolio input')[2].click()")
+    disabled = browser.run("document.querySelectorAll('#explore-portfolio input:disabled').length")
+    assert disabled == len(names) - 3
+
+
+def test_a_link_restores_everything_and_one_that_means_nothing_does_no_harm(browser: Browser, page: Path) -> None:
+    state = (
+        "#preference=final&risk=best&follow=E&axis=log&budget=4&zoom=2,6&draw=1,2,3,4,5,6,7,8&members=0,1&pair=1,0"
+        "&sort=0,-1&filter=out"
+    )
+    look = (
+        "[...['preference', 'risk', 'budget-slider'].map(name => document.getElementById(name).value),"
+        " document.querySelector('input[name=axis]:checked').value,"
+        " document.querySelector('#explore-bar select').selectedOptions[0].textContent,"
+        " Array.from(document.querySelectorAll('.knots input'), one => one.value).join(),"
+        " document.querySelectorAll('#explore-portfolio input:checked').length,"
+        " Array.from(document.querySelectorAll('#explore-pair select'), one => one.value).join(),"
+        " document.querySelector('#explore-ratings .tools button').hidden,"
+        " document.querySelector('#algorithms input').value,"
+        " document.querySelector('#algorithms th').getAttribute('aria-sort')]"
+    )
+    browser.open(page, state)
+    expected = ["final", "best", "3", "log", "E", "1,2,3,4,5,6,7,8", 2, "1,0", False, "out", "descending"]
+    assert browser.run(look) == expected
+    browser.run("document.querySelector('#explore-bar button').click()")
+    link = browser.run("document.querySelector('#explore-bar input[type=text]').value")
+    browser.open(page, "#" + link.partition("#")[2])
+    assert browser.run(look) == expected
+    browser.open(
+        page, "#follow=nobody&axis=x&budget=y&zoom=9,1&draw=1,2&members=99&pair=0,0&sort=-1,5&preference=%3Cb%3E"
+    )
+    assert browser.run(look)[:5] == ["uniform", "expected", "9", "linear", "nobody"]
+    browser.open(page, "#follow=E&budget=4")
+    browser.run("location.hash = '#ratings'")  # a link to a section changes nothing
+    assert browser.run(look)[2:5] == ["3", "linear", "E"]
+    assert browser.problems == []
+
+
+def test_downloads_are_the_data_and_the_figures(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    data = data_of(browser)
+    browser.run("document.querySelector('[aria-label^=\"CSV of Mean ratings\"]').click()")
+    rows = list(csv.DictReader(io.StringIO(browser.downloaded("ratings.csv").decode())))
+    assert len(rows) == 70
+    for row in rows:
+        one, at = data["names"].index(row["algorithm"]), data["times"].index(float(row["timepoint"]))
+        assert [float(row[band]) for band in ("mean", "low", "high")] == [
+            data["ratings"][band][one][at] for band in ("mean", "low", "high")
+        ]
+    browser.run("document.querySelector('[aria-label^=\"CSV of P(dominated)\"]').click()")
+    assert browser.downloaded("dominance.csv").startswith(b"round,algorithm,rival,p_dominated\r\n1,A,")
+    browser.run("document.querySelector('[aria-label^=\"PNG of P(best)\"]').click()")
+    assert browser.downloaded("timeline.png").startswith(b"\x89PNG")
+    browser.run("document.querySelector('[aria-label^=\"SVG of P(best)\"]').click()")
+    assert ET.fromstring(browser.downloaded("timeline.svg")).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314
+    assert browser.problems == []
+
+
+def test_print_shows_the_static_figures_and_no_controls(browser: Browser, page: Path) -> None:
+    browser.open(page, "#filter=nothing")
+    shown = "(selector => Array.from(document.querySelectorAll(selector), one => one.getClientRects().length > 0))"
+    assert not any(browser.run(f"{shown}('figure.static')"))
+    browser.media("print")
+    try:
+        assert browser.run(f"{shown}('figure.static')") == [True] * 3
+        assert not any(browser.run(f"{shown}('.explore')"))
+        assert all(browser.run(f"{shown}('#algorithms tbody tr')"))  # a filter does not hide rows on paper
+    finally:
+        browser.media()
+
+
+def test_without_script_the_static_figures_are_shown(browser: Browser, page: Path) -> None:
+    browser.open(page, scripts=False)
+    assert browser.run("document.documentElement.className") == ""
+    assert browser.run("getComputedStyle(document.querySelector('figure.static')).display") == "block"
+    assert browser.run("getComputedStyle(document.querySelector('.explore')).display") == "none"
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_without_matplotlib_the_charts_work(browser: Browser, gappy: RaceResult, tmp_path: Path) -> None:
+    path = write_report(gappy, tmp_path / "page.html", plugins=Plugins())
+    browser.open(path)
+    assert browser.run("document.querySelectorAll('svg').length") == 0
+    assert browser.run("document.querySelectorAll('.explore canvas').length") == 4
+    assert browser.run("document.querySelectorAll('[aria-label^=SVG]').length") == 0
+    # A gap and a dash where c was not observed.
+    browser.run("document.querySelector('#explore-ratings .plot').focus()")
+    browser.key("Home")
+    value = "document.querySelector('#explore-{} [data-algorithm=\"2\"] .value').textContent"
+    assert browser.run(value.format("ratings")) == "-"
+    assert browser.run(value.format("best")) == "-"
+    browser.run("document.querySelector('[aria-label^=\"CSV of Mean ratings\"]').click()")
+    rows = list(csv.DictReader(io.StringIO(browser.downloaded("ratings.csv").decode())))
+    assert [row["timepoint"] for row in rows if not row["mean"]] == ["1", "10"]
+    assert browser.problems == []
+
+
+def test_a_page_whose_content_is_replaced_can_start_again(browser: Browser, page: Path) -> None:
+    browser.open(page, "#follow=E")
+    browser.run(
+        "(() => { const fresh = new DOMParser().parseFromString(document.documentElement.outerHTML, 'text/html');"
+        " document.querySelector('main').replaceWith(fresh.querySelector('main')); polarbearReport.start(); })()"
+    )
+    assert browser.run("document.querySelectorAll('.explore canvas').length") == len(CHARTS) + 1
+    assert browser.run("document.querySelectorAll('#algorithms input[type=search]').length") == 1
+    assert browser.text("#explore-ratings .item[aria-pressed=true] .name") == "E"
+    browser.run("location.hash = '#follow=A'")
+    browser.wait("document.querySelector('#explore-ratings .item[aria-pressed=true] .name').textContent === 'A'")
+    assert browser.problems == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser: Browser, page: Path, scheme: str) -> None:
+    axe = os.environ.get("AXE_CORE")  # axe.min.js of the npm package axe-core
+    if axe is None:
+        pytest.skip("AXE_CORE does not name axe.min.js")
+    browser.media(prefers_color_scheme=scheme)
+    try:
+        for width in SIZES:
+            browser.open(page, "#follow=E&members=0,1", width=width)
+            browser.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+            browser.run(Path(axe).read_text() + "; 0")
+            found = browser.run("axe.run().then(all => all.violations)")
+            serious = [
+                (one["id"], [node["html"][:200] for node in one["nodes"][:3]])
+                for one in found
+                if one["impact"] in ("serious", "critical")
+            ]
+            assert serious == []
+    finally:
+        browser.media()

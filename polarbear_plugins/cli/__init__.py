@@ -25,6 +25,8 @@ from polarbear_plugins.cli.failures import (
     prepare_streams,
     wants_traceback,
 )
+from polarbear_plugins.cli.figures import figures
+from polarbear_plugins.cli.gate import gate
 from polarbear_plugins.cli.leaderboard import leaderboard
 from polarbear_plugins.cli.measures import measures
 from polarbear_plugins.cli.plan import plan
@@ -32,6 +34,8 @@ from polarbear_plugins.cli.plugins import plugins
 from polarbear_plugins.cli.race import race, resume
 from polarbear_plugins.cli.report import report
 from polarbear_plugins.cli.select import select
+from polarbear_plugins.cli.table import table
+from polarbear_plugins.cli.watch import watch
 from polarbear_plugins.display.text import visible
 from polarbear_plugins.errors import PolarBearError, PolarBearWarning
 
@@ -110,8 +114,10 @@ From data (CSV, IOHprofiler, Bayesmark ...):
 From a race:
   polarbear race modcma-ssa ma-bbob --dimension 5 --budget 10000 \\
     --journal race.db
+  polarbear watch race.db
   polarbear select race.db --preference log-uniform
   polarbear report race.db -o race.html
+  polarbear figures race.db -o figures
   polarbear export race.db -o runs.csv
 
 \b
@@ -137,11 +143,15 @@ for command in (
     demo,
     race,
     resume,
+    watch,
     analyze,
     select,
     report,
+    figures,
+    table,
     export,
     measures,
+    gate,
     depth,
     plan,
     campaign,

@@ -18,7 +18,16 @@ from polarbear_plugins.cli.options import (
     settings_from,
     settings_options,
 )
-from polarbear_plugins.cli.output import WIDE, console, group_table, json_option, print_json, show_result, show_saved
+from polarbear_plugins.cli.output import (
+    WIDE,
+    console,
+    group_table,
+    json_option,
+    print_json,
+    show_next,
+    show_result,
+    show_saved,
+)
 from polarbear_plugins.cli.outputs import OutputFile, Saving, Source
 from polarbear_plugins.cli.progress import advise_on_interrupt, inference_spinner, spinner
 from polarbear_plugins.display.text import few_places
@@ -34,6 +43,7 @@ from polarbear_plugins.rankings.stream import default_timepoints, rank
 from polarbear_plugins.rankings.summaries import regroup, win_shares
 from polarbear_plugins.rankings.table import Repetitions
 from polarbear_plugins.report.computed import compute
+from polarbear_plugins.report.next_steps import Kept
 from polarbear_plugins.report.observations import dimensions_of
 from polarbear_plugins.report.words import misfits
 from polarbear_plugins.trajectories.runs import end_at_target, per_dimension
@@ -145,11 +155,10 @@ def analyze(
         if as_json:
             _print_json(result, sources, len(runs), parts)
         else:
-            _show(result, len(runs), by, parts)
-            show_saved(console(), saving.saved)
+            _show(result, len(runs), by, parts, saving.saved)
 
 
-def _show(result: RaceResult, runs: int, by: str | None, parts: Sequence[GroupPart]) -> None:
+def _show(result: RaceResult, runs: int, by: str | None, parts: Sequence[GroupPart], saved: Sequence[Path]) -> None:
     table = result.state.table
     with inference_spinner(table, result.settings):
         known = compute(result)
@@ -168,6 +177,8 @@ def _show(result: RaceResult, runs: int, by: str | None, parts: Sequence[GroupPa
             soft_wrap=True,
         )
         out.print(group_table(parts, str(by), narrow=out.width < WIDE))
+    show_saved(out, saved)
+    show_next(out, result, known, Kept(saved=saved[0] if saved else None))
 
 
 def _grid(runs: Sequence[Trajectory], timepoints: str, last: float | None, ended: Ended) -> FloatArray | list[float]:

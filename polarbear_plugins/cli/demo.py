@@ -8,11 +8,13 @@ from typing import Any
 
 import click
 
+from polarbear_plugins.cli.browser import open_option, show_report
 from polarbear_plugins.cli.output import (
     console,
     json_option,
     print_json,
     redirect_stdout_to_stderr,
+    show_next,
     show_result,
     show_saved,
 )
@@ -23,6 +25,7 @@ from polarbear_plugins.experiments.races import race as run_race
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.racing.settings import RaceSettings
 from polarbear_plugins.report.computed import compute
+from polarbear_plugins.report.next_steps import Kept
 from polarbear_plugins.report.page import check_replaceable, write_report
 from polarbear_plugins.trajectories.timepoints import log_timepoints, uniform_timepoints
 
@@ -55,8 +58,17 @@ _SYNTHETIC: dict[str, Any] = {
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of all random choices.")
 @click.option("--workers", type=int, help="Number of local processes; one per core by default, 0 for none.")
 @click.option("--force", is_flag=True, help="Also replace a file that is not a report.")
+@open_option
 @json_option
-def demo(output: Path, journal: Path | None, seed: int, workers: int | None, force: bool, as_json: bool) -> None:
+def demo(
+    output: Path,
+    journal: Path | None,
+    seed: int,
+    workers: int | None,
+    force: bool,
+    wanted: bool | None,
+    as_json: bool,
+) -> None:
     """Race variants of CMA-ES on random problems for less than a minute, and write a report about it.
 
     Six step-size adaptations of CMA-ES and random search run on problems of MA-BBOB in three dimensions. Without the
@@ -74,29 +86,33 @@ def demo(output: Path, journal: Path | None, seed: int, workers: int | None, for
         sources = _REAL if real else _SYNTHETIC
         result = run_race(**sources, settings=settings, workers=workers, journal=journal, progress=view)
     with ignore_sigint(enabled=result.stopped == "interrupted"):  # a second ctrl-C must not lose the report
-        _write_and_show(result, real, output, journal, force, as_json)
+        report = _write_and_show(result, real, output, Kept(journal=journal), force, as_json)
+        if report is not None:
+            show_report(report, wanted, quiet=as_json)
 
 
 def _write_and_show(
-    result: RaceResult, real: bool, output: Path, journal: Path | None, force: bool, as_json: bool
-) -> None:
+    result: RaceResult, real: bool, output: Path, kept: Kept, force: bool, as_json: bool
+) -> Path | None:
+    """Write the report, unless that fails, and return where it is."""
     unit = "evaluations" if real else ""
     title = "Demonstration: step-size adaptations of CMA-ES on MA-BBOB" if real else "Demonstration: known ratings"
     with Saving() as saving:
         with spinner("writing the report"):
             known = compute(result)
             saving.save(
-                output, lambda path: write_report(result, path, title=title, unit=unit, force=force, known=known)
+                output,
+                lambda path: write_report(result, path, title=title, unit=unit, force=force, known=known, kept=kept),
             )
         report = saving.saved[0] if saving.saved else None
         if as_json:
             print_json({"report": None if report is None else str(report), "real": real, **result.to_dict()})
-            return
+            return report
         out = console()
         show_result(out, result, unit, known)
-        show_saved(out, [path for path in (report, journal) if path is not None])
-        if report is not None:
-            out.print(f"Open {report.resolve().as_uri()} in a browser.", soft_wrap=True)
+        show_saved(out, [path for path in (report, kept.journal) if path is not None])
+        show_next(out, result, known, kept)
+    return report
 
 
 def _introduction(real: bool) -> str:

@@ -18,7 +18,8 @@ from polarbear_plugins.cli.depth_figures import draw_all, draw_ends
 from polarbear_plugins.cli.options import parse_key_values, parse_numbers, read_runs
 from polarbear_plugins.cli.output import console, json_option, print_json, show_saved, text_table
 from polarbear_plugins.cli.outputs import FigureFile, FigureFolder, Saving, Source
-from polarbear_plugins.cli.progress import advise_on_interrupt, format_duration, share_bar, spinner
+from polarbear_plugins.cli.progress import advise_on_interrupt, share_bar, spinner
+from polarbear_plugins.display.text import format_duration
 from polarbear_plugins.errors import InvalidInputError, PolarBearError, PolarBearWarning
 from polarbear_plugins.measures.consensus import MOST_FOR_KEMENY, Consensus, ConsensusMethod, consensus_ranking
 from polarbear_plugins.partial_orders.criteria import (

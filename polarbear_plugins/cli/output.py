@@ -24,7 +24,9 @@ from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.rankings.comparable import instances_seen
 from polarbear_plugins.regular_files import naming_output
 from polarbear_plugins.report.computed import Computed, compute
+from polarbear_plugins.report.next_steps import Kept, next_steps
 from polarbear_plugins.report.observations import assumptions, seen_text
+from polarbear_plugins.report.rating_words import DIFFERENCE, leader_text
 from polarbear_plugins.report.words import conclusion, leaders_text, misfits, reasons
 
 if TYPE_CHECKING:
@@ -70,10 +72,11 @@ class PlainConsole(Console):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
 
 
-class _Terminal(PlainConsole):
+class Terminal(PlainConsole):
     """A console that wraps lines between words, unless a word such as a path is longer than a line."""
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
+        """Print; ``soft_wrap`` wraps between words if they are short enough."""
         if soft_wrap:
             soft_wrap = any(len(word) > self.width for text in objects for word in str(text).split())
         super().print(*objects, soft_wrap=soft_wrap, **options)
@@ -81,7 +84,7 @@ class _Terminal(PlainConsole):
 
 def console() -> Console:
     """Console of standard output; piped output is neither coloured nor truncated."""
-    out = _Terminal()
+    out = Terminal()
     return out if out.is_terminal else PlainConsole(width=200)
 
 
@@ -124,7 +127,7 @@ def redirect_stdout_to_stderr() -> Iterator[None]:
 
 
 def show_result(out: Console, result: RaceResult, unit: str = "", known: Computed | None = None) -> None:
-    """Print which algorithms are in, which are out and why, and the conclusion.
+    """Print which algorithms are in, which are out and why, what the numbers mean, and the conclusion.
 
     ``known`` is what was computed for it already.
     """
@@ -132,17 +135,36 @@ def show_result(out: Console, result: RaceResult, unit: str = "", known: Compute
     if result.rounds:
         out.print(_heading(result), soft_wrap=True)
         out.print(_table(result, known, narrow=out.width < WIDE))
+        if says := leader_text(result, known.robust or result.posterior, unit):
+            difference = f" {DIFFERENCE}" if len(result.pareto_set) > 1 else ""
+            out.print(f"{says}{difference}", soft_wrap=True)
     out.print(conclusion(result, unit, *known), soft_wrap=True)
     for sentence in assumptions(result):
         out.print(sentence, soft_wrap=True)
+
+
+def show_next(out: Console, result: RaceResult, known: Computed, kept: Kept) -> None:
+    """Print what to do next, each command on a line of its own that can be copied."""
+    out.print("\nWhat to do next:")
+    for step in next_steps(result, known.forecast, kept):
+        out.print(f"- {step.says}", soft_wrap=True)
+        if step.command:
+            # Not wrapped: the terminal does that, and it is one line for those who copy it.
+            out.print(Text(f"  {step.command}"), no_wrap=True, overflow="ignore", crop=False)
 
 
 def _heading(result: RaceResult) -> str:
     partial = bool((instances_seen(result.state.table) < len(result.state.table.instances)).any())
     seen = " (in brackets, on how many instances it was seen there, if not on all)" if partial else ""
     if misfits(result):
-        return f"Probability of being best of those left, by first places, since the model does not fit{seen}:"
-    return f"Probability of being best of all, by the mean of the posterior{seen}:"
+        return (
+            "Ratings: the share of new instances on which each would be the best of those left, by first places, since "
+            f"the model does not fit{seen}:"
+        )
+    return (
+        "Ratings: the share of new instances on which each would be the best of all, by the mean of the posterior"
+        f"{seen}:"
+    )
 
 
 def _table(result: RaceResult, known: Computed, *, narrow: bool) -> Table:

@@ -17,12 +17,23 @@ from polarbear_plugins.errors import InvalidInputError, ModelWarning
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.report.rating_words import choice_text, of_hundred
 from polarbear_plugins.report.words import misfits
 from polarbear_plugins.selection.choice import Choice, as_candidates
 from polarbear_plugins.selection.choice import select as select_one
 from polarbear_plugins.selection.portfolio import PortfolioChoice, select_portfolio
 
 _MOST_ROWS = 20
+_SHARE = (
+    "The value of a candidate is its share of new instances on which it would be the best of the candidates, over the "
+    "budgets of the preference."
+)
+_OTHER_VALUE = "The value of a candidate is what the preference makes of its ratings over time."
+_COLUMNS_ARE = (
+    "Mean, sd, low and high (95 % interval) are those of the value; the score is what the risk asks for, p best the "
+    "probability that no other has a higher value:"
+)
+_SCORES_ARE = "Score of each portfolio: what the risk asks for, of its value under the preference:"
 
 
 @click.command(short_help="Choose an algorithm or a portfolio from a result.")
@@ -81,7 +92,7 @@ def select(
         likelihood = "first-places" if from_first_places else "rankings"
         print_json({**choice.to_dict(), "likelihood": likelihood, "by_model": _chosen(by_model)})
         return
-    _show(choice, preference, risk)
+    _show(choice, preference, risk, found)
     out = console()
     if from_first_places:
         otherwise = _otherwise(choice, by_model)
@@ -106,7 +117,7 @@ def _otherwise(choice: Choice | PortfolioChoice, by_model: Choice | PortfolioCho
     return f" The model would choose {other if isinstance(other, str) else ' and '.join(other)}."
 
 
-def _show(choice: Choice | PortfolioChoice, preference: str, risk: str) -> None:
+def _show(choice: Choice | PortfolioChoice, preference: str, risk: str, result: RaceResult) -> None:
     if isinstance(choice, PortfolioChoice):
         view = text_table("portfolio", ">score")
         for members, score in itertools.islice(choice.scores.items(), _MOST_ROWS):
@@ -125,12 +136,16 @@ def _show(choice: Choice | PortfolioChoice, preference: str, risk: str) -> None:
                 f"{choice.algorithm} is the highest"
             )
     out = console()
+    shares = isinstance(choice, Choice) and choice.weights is not None
+    columns = f"{_SHARE if shares else _OTHER_VALUE} {_COLUMNS_ARE}" if isinstance(choice, Choice) else _SCORES_ARE
+    out.print(columns, soft_wrap=True)
     out.print(view)
-    out.print(
-        f"{text}: preference {preference}, risk {risk}. Expected regret {choice.expected_regret:.3g}: the rating lost "
-        "on average against the best choice.",
-        soft_wrap=True,
-    )
+    if isinstance(choice, Choice) and (says := choice_text(choice, result)):
+        out.print(says, soft_wrap=True)
+    lost = f"Expected regret {choice.expected_regret:.3g}: the value lost on average against the best choice"
+    if shares:
+        lost += f", which would be the best on {of_hundred(choice.expected_regret)} more of 100 instances"
+    out.print(f"{text}: preference {preference}, risk {risk}. {lost}.", soft_wrap=True)
 
 
 def _candidates(result: RaceResult, everyone: bool, among: str | None) -> list[str] | None:

@@ -26,8 +26,12 @@ COMMANDS = (
     "analyze",
     "select",
     "report",
+    "figures",
+    "table",
+    "watch",
     "export",
     "measures",
+    "gate",
     "depth",
     "plan",
     "leaderboard",
@@ -67,8 +71,11 @@ def test_the_example_is_analysed_as_a_table_with_its_conclusion(root: Path) -> N
     lines = text.splitlines()
     assert " algorithms on " in lines[0]
     assert any("differential-evolution" in line and "%" in line for line in lines)
-    assert "algorithms may be right for some budget: " in lines[-1]
-    assert "more instances" in lines[-1]
+    end = lines.index("What to do next:")
+    assert "algorithms may be right for some budget: " in lines[end - 2]
+    assert "more instances" in lines[end - 2]
+    assert " add runs of " in lines[end + 1]
+    assert lines[-1] == "  polarbear select result.npz --preference log-uniform"
 
 
 def test_the_table_and_the_json_of_the_example_agree(root: Path) -> None:

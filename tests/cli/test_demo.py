@@ -34,7 +34,9 @@ def test_without_ioh_a_synthetic_race_says_what_it_is_and_how_to_get_the_real_on
     lines = result.stdout.splitlines()
     assert "not installed, so this is a race of synthetic algorithms with known ratings" in lines[0]
     assert lines[0].endswith("pip install 'polarbear-plugins[ioh,plots]'")
-    assert lines[-2] == "saved demo-report.html, demo.db"
+    assert "saved demo-report.html, demo.db" in lines
+    assert "What to do next:" in lines
+    assert "  polarbear select demo.db --preference log-uniform" in lines
     assert lines[-1] == f"Open {(in_a_folder / 'demo-report.html').as_uri()} in a browser."
     assert "<h1>Demonstration: known ratings</h1>" in (in_a_folder / "demo-report.html").read_text()
     found = load_result("demo.db")

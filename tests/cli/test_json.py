@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import synthetic_race
 from command_line import Command
 
 from polarbear_plugins import RaceResult, RaceSettings, race
@@ -48,9 +49,10 @@ def compare(data: Any, known: set[str], inside: str = "") -> None:
 
 
 def is_a_result(data: dict[str, Any]) -> None:
-    if "groups" in data:  # described below the table, since not every result has it
+    if "groups" in data:  # described below the table, as others that not every result has
         assert len(data["groups"]) == len(data["instances"])
-    compare({key: value for key, value in data.items() if key not in ("groups", "stored")}, documented("A result"))
+    others = ("groups", "stored", "unused_cost")
+    compare({key: value for key, value in data.items() if key not in others}, documented("A result"))
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +83,12 @@ def test_a_race_against_an_archive_prints_a_result_and_says_what_was_stored(tmp_
     page = " ".join((ROOT / "docs" / "guide" / "data.md").read_text().split())
     [text] = re.findall(r"there is also `stored`: (.*?) ###", page)
     assert set(found["about"]["against"]) <= set(re.findall(r"`(\w+)`", text))
+
+
+def test_watch_prints_the_state_of_a_race(tmp_path: Path) -> None:
+    journal = tmp_path / "race.db"
+    synthetic_race(journal=journal, max_rounds=1)
+    compare(POLARBEAR.data("watch", str(journal)), documented("watch"))
 
 
 def test_analyze_prints_a_result_and_more() -> None:
@@ -145,17 +153,22 @@ def test_the_keys_about_the_model_say_what_the_result_says(saved: str) -> None:
         ("plan", ["plan", "--effect", "0.5"]),
         ("plan --curve", ["plan", "--instances", "30", "--curve"]),
         ("campaign", [*CAMPAIGN, "--workers", "0", "--instances", "3", "--seed", "1"]),
+        ("race --dry-run", ["race", "synthetic", "synthetic", "--budget", "3", "--workers", "0", "--dry-run"]),
         ("campaign --dry-run", [*CAMPAIGN, "--dry-run"]),
         ("plugins", ["plugins"]),
         ("measures", ["measures", "{root}/examples/runs.csv", "--no-posterior"]),
         ("export", ["export", "{saved}", "-o", "{folder}/runs.csv"]),
         ("report", ["report", "{saved}", "-o", "{folder}/report.html"]),
+        ("figures", ["figures", "{saved}", "-o", "{folder}/figures", "--only", "ratings"]),
+        ("table", ["table", "{saved}"]),
     ],
 )
 def test_the_keys_of_a_command_are_documented(
     section: str, arguments: list[str], saved: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polarbear_plugins.report.figures._MOST_NAMES", 0)  # the page matters here, not its figures
+    if section == "figures":
+        pytest.importorskip("matplotlib")
+    monkeypatch.setattr("polarbear_plugins.report.figures.MOST_NAMES", 0)  # the page matters here, not its figures
     places = {"saved": saved, "root": str(ROOT), "folder": str(tmp_path)}
     found = POLARBEAR.data(*(argument.format(**places) for argument in arguments))
     known = documented(section)
@@ -168,6 +181,11 @@ def test_the_keys_of_depth_are_documented(tmp_path: Path) -> None:
     rows = ["function,optimizer,loss,time", "f1,a,1,2", "f1,b,2,3", "f2,a,2,1", "f2,b,1,2", "f3,a,3,1", "f3,b,1,0"]
     table.write_text("\n".join(rows))
     compare(POLARBEAR.data("depth", str(table)), documented("depth"))
+
+
+def test_the_keys_of_a_gate_are_documented() -> None:
+    source = str(ROOT / "examples" / "runs.csv")
+    compare(POLARBEAR.data("gate", source, source, "--budgets", "10,1e9"), documented("gate"))
 
 
 def test_the_keys_of_the_leaderboard_are_documented(shared: Path) -> None:

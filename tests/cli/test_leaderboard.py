@@ -76,7 +76,7 @@ def test_without_random_search_scores_are_refused_and_the_posterior_is_there(wri
     db = write(write_study, ("CMA", "TPE"))
     text = succeed(db)
     assert "No scores. There is no random search among the algorithms (CMA_1.0_abc, TPE_1.0_abc)" in text
-    assert "Probability of being best of all" in text
+    assert "Ratings: the share of new instances on which each would be the best of all" in text
     data = board(db)
     assert (data["scores"], data["bootstrap"], data["random_equivalents"]) == (None, None, None)
     assert data["refused"].startswith("There is no random search")

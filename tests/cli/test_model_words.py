@@ -35,7 +35,7 @@ def misfit(tmp_path: Path) -> str:
 
 def test_analyze_shows_ratings_by_first_places_if_the_model_does_not_fit(tmp_path: Path) -> None:
     text = succeed("analyze", csv_of(two_kinds(), tmp_path / "kinds.csv"), *SHORT)
-    assert "Probability of being best of those left, by first places, since the model does not fit:" in text
+    assert "would be the best of those left, by first places, since the model does not fit:" in text
     [c] = [line for line in text.splitlines() if line.startswith(" c ")]
     assert re.search(r" in .* [01]% +[01]% ", c)  # by the model 41 %
     [d] = [line for line in text.splitlines() if line.startswith(" d ")]

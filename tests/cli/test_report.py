@@ -3,9 +3,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
+from dataclasses import asdict
+from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from polarbear_plugins.cli import main
 from polarbear_plugins.cli.output import show_result
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.report.commands import how_to_repeat
+from polarbear_plugins.report.next_steps import Kept, next_steps
 from polarbear_plugins.report.words import conclusion
 
 SHORT = ("race", "synthetic", "synthetic", "--budget", "5", "--seed", "1", "--workers", "0", "--draws", "500")
@@ -39,7 +43,11 @@ def test_a_report_of_a_journal_is_written_and_its_conclusion_printed(journal: Pa
     found = load_result(journal)
     says = conclusion(found, "evaluations", found.forecast_if_open())
     without = [] if find_spec("matplotlib") else ["without figures: they need matplotlib, from the extra plots"]
-    assert text.splitlines() == [says, f"saved {page}", *without]
+    lines = text.splitlines()
+    assert lines[: 4 + len(without)] == [says, f"saved {page}", *without, "", "What to do next:"]
+    [resume] = [line for line in lines if line.startswith("  polarbear resume ")]
+    assert f"<pre>{escape(resume.strip())}</pre>" in page.read_text()  # the page has the same
+    assert lines[-1] == f"Open {page.as_uri()} in a browser."
     assert "<h1>My race</h1>" in page.read_text()
 
 
@@ -53,9 +61,16 @@ def test_a_saved_result_gives_the_report_of_its_journal_and_stands_beside_it(jou
         "report": str(page),
         "bytes": page.stat().st_size,
         "conclusion": conclusion(result, forecast=result.forecast_if_open()),
+        "next": [
+            asdict(step) for step in next_steps(result, result.forecast_if_open(), Kept(saved=page.with_suffix(".npz")))
+        ],
     }
     succeed("report", str(journal))
-    assert page.read_text() == (tmp_path / "race.html").read_text()
+
+    def without_commands(path: Path) -> list[str]:
+        return re.split('<section id="(?:next|repeat)">', path.read_text())[::2]
+
+    assert without_commands(page) == without_commands(tmp_path / "race.html")  # they name the file
 
 
 def test_an_analysis_has_a_report_too(root: Path, tmp_path: Path) -> None:
@@ -120,7 +135,9 @@ def test_help_shows_the_ways_in_and_every_command_of_them_exists() -> None:
     for way in ("From data", "From a race", "From Optuna", "_POLARBEAR_COMPLETE=bash_source polarbear"):
         assert way in text
     named = [line.split()[1] for line in text.splitlines() if line.startswith("    polarbear ")]
-    assert set(named) == {"demo", "analyze", "export", "report", "race", "select"} & set(main.commands)
+    assert set(named) == {"demo", "analyze", "export", "report", "race", "select", "figures", "watch"} & set(
+        main.commands
+    )
 
 
 def test_the_table_of_findings_fits_a_narrow_terminal(journal: Path) -> None:

@@ -21,7 +21,7 @@ from polarbear_plugins import RaceResult
 from polarbear_plugins.plugins.manager import installed_plugins
 
 ROOT = Path(__file__).parent.parent
-LONGEST = ["test_pymc_engines", "test_dask_executor", "test_case_studies", "test_plots", "test_optuna_storages"]
+LONGEST = ["test_pymc_engines", "test_dask_executor", "test_fit", "test_plots", "test_races"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -209,9 +209,9 @@ def alarm(kind: str, shape: tuple[int, int, int], seed: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["independent", "correlated", "repeated", "ties", "partial"])
-def test_rankings_from_the_model_raise_an_alarm_in_at_most_two_percent(kind: str) -> None:
+@pytest.mark.parametrize("simulations", [3, pytest.param(8, marks=pytest.mark.long)])
+def test_rankings_from_the_model_raise_an_alarm_in_at_most_two_percent(kind: str, simulations: int) -> None:
     shapes = list(itertools.product((5, 20, 100), (1, 8), (2, 3, 8)))
-    simulations = 8
     alarms = {shape: sum(alarm(kind, shape, seed) for seed in range(simulations)) for shape in shapes}
     assert sum(alarms.values()) <= binom.ppf(0.999, simulations * len(shapes), 0.02)
     assert max(alarms.values()) <= binom.ppf(0.9999, simulations, 0.02), alarms

@@ -256,6 +256,7 @@ def test_a_truth_drawn_from_the_dirichlet_prior_is_anywhere_among_the_draws() ->
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_truth_drawn_from_the_bspline_prior_is_anywhere_among_the_draws() -> None:
     rng, prior, timepoints = np.random.default_rng(2), BSpline(), 6
     places: list[list[int]] = []

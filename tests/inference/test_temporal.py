@@ -364,7 +364,7 @@ LONG_CHAINS: dict[str, dict[str, float]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prior", LONG_CHAINS)
+@pytest.mark.parametrize("prior", [pytest.param("random-walk", marks=pytest.mark.long), "hsgp"])
 def test_of_six_algorithms_in_the_same_order_hyperparameters_are_those_of_long_markov_chains(prior: str) -> None:
     posterior = fit(identical(6, 30, 20), prior, seed=0, dependence="none")
     assert posterior.diagnostics.good

@@ -41,6 +41,8 @@ MAY_IMPORT = {
     "experiments": "trajectories rankings problems plugins planning posterior racing execution journal",
     "report": "display trajectories rankings plugins posterior selection racing plots",
     # level 8
+    "watch": "display plugins posterior racing execution journal experiments report",
+    # level 9
     "cli": "everything",
 }
 UPWARDS = {("polarbear_plugins.racing.result", "report")}

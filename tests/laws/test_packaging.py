@@ -78,6 +78,9 @@ def test_the_wheel_holds_every_module_once_and_only_under_the_package(root: Path
     } | {path.relative_to(root).as_posix() for path in (root / "polarbear_plugins").rglob("*.py")}
     assert {name for name in names if name.endswith(".py")} == modules
     assert "polarbear_plugins/py.typed" in names
+    assets = [path for path in (root / "polarbear_plugins" / "report" / "assets").rglob("*") if path.is_file()]
+    assert {path.relative_to(root).as_posix() for path in assets} <= set(names)
+    assert len(assets) > 10
     demo = [path for path in (root / "adapters" / "yahpo" / "demo_data").rglob("*") if path.is_file()]
     assert {f"polarbear_plugins/{path.relative_to(root).as_posix()}" for path in demo} <= set(names)
     assert 0 < sum(path.stat().st_size for path in demo) < 50_000

@@ -471,7 +471,8 @@ def test_the_remainder_is_what_an_expansion_leaves(ranks: RankArray, scale: floa
     likelihood = Likelihood(statistics_of(ranks, np.full(len(ranks), weight)).with_dirichlet(0.5))
     rng = np.random.default_rng(3)
     x = rng.normal(size=ranks.shape[1:])
-    step = (scale * rng.normal(size=(700, *x.shape))).astype(np.float32)
+    count = 700 if scale < 100 else 100  # far out, large ties take longest
+    step = (scale * rng.normal(size=(count, *x.shape))).astype(np.float32)
     gradient, information = likelihood.gradient(x), likelihood.information(x)
     curved = np.einsum("tij,ztj->zti", information, step)
     value = likelihood.value(x + step) - likelihood.value(x) - np.einsum("zti,zti->z", step, gradient - 0.5 * curved)

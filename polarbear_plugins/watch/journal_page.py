@@ -210,6 +210,8 @@ def _round_text(now: JournalNow, phase: Phase) -> str:
     if phase == "finished" or not (now.waiting or phase in ("running", "stopping")):
         return rounds
     planned = _planned(state, now.drawn)
+    if planned is None and not now.waiting:
+        return rounds  # between two rounds
     if state.settings.schedule == "continuous" or planned is None:
         return f"{rounds}; {now.waiting:,} stored runs belong to no finished round"
     return f"{rounds}; {min(now.waiting, planned):,} of {planned:,} runs of round {len(state.rounds) + 1:,} are stored"

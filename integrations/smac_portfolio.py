@@ -88,11 +88,21 @@ class SmacAlgorithm:
         options = {"deterministic": True, "seed": seed % 2**31, "output_directory": folder}
         given, trials = encode_space(space), _expected_trials(problem, space, horizon)
         if self.name == "smac":
-            scenario = smac.Scenario(given, n_trials=trials, **options)
-            return smac.HyperparameterOptimizationFacade(scenario, None, overwrite=True, logging_level=False)
+            facade, scenario = smac.HyperparameterOptimizationFacade, smac.Scenario(given, n_trials=trials, **options)
+            return _optimizer(facade, scenario)
         least = problem.least_fidelity  # type: ignore[attr-defined]
         scenario = smac.Scenario(given, n_trials=trials, min_budget=least, max_budget=1.0, **options)
-        return smac.MultiFidelityFacade(scenario, None, overwrite=True, logging_level=False)
+        return _optimizer(smac.MultiFidelityFacade, scenario)
+
+
+def _optimizer(facade: Any, scenario: Any) -> Any:
+    maximizer = facade.get_acquisition_maximizer(scenario)
+    # SMAC begins its local searches in the order of a set of configurations, which hash their texts: without an order
+    # of their own, a run would differ from process to process.
+    search = maximizer._local_search
+    starts = search._get_init_points_from_previous_configs
+    search._get_init_points_from_previous_configs = lambda *given: sorted(starts(*given), key=repr)
+    return facade(scenario, None, acquisition_maximizer=maximizer, overwrite=True, logging_level=False)
 
 
 @hookimpl

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -85,6 +88,29 @@ def test_smac_evaluates_fully_and_repeats_itself() -> None:
     again = SmacAlgorithm("smac").run(Trained(), 16.0, 3)
     assert np.array_equal(run.best, again.best)
     assert np.array_equal(run.times, again.times)
+
+
+def test_smac_repeats_itself_in_another_process() -> None:
+    code = (
+        "from polarbear_plugins.integrations.smac_portfolio import SmacAlgorithm\n"
+        "from polarbear_plugins.problems.protocols import Identity\n"
+        "class Sphere:\n"
+        "    identity, lower, upper = Identity('sphere'), (-5.0, -5.0), (5.0, 5.0)\n"
+        "    evaluate = staticmethod(lambda point: sum((x - 1) ** 2 for x in point))\n"
+        "print(SmacAlgorithm('smac').run(Sphere(), 16, 2).best.tolist())\n"
+    )
+    # Texts hash differently in every process, and SMAC has sets of configurations.
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1")
+    ]
+    assert runs[0] == runs[1] != ""
 
 
 def test_failed_trials_are_told_as_the_worst_value_so_far() -> None:

@@ -1,0 +1,1 @@
+"""What else one could have used: a file for each rival, and what they share."""

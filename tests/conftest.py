@@ -26,9 +26,9 @@ LONGEST = ["test_pymc_engines", "test_dask_executor", "test_fit", "test_plots", 
 
 def pytest_configure(config: pytest.Config) -> None:
     # The same examples every time: a failure can be repeated, and the suite does not fail by chance.  The quick half
-    # has fewer of them.
+    # has fewer of them, and tox -e long more.
     quick = "not slow" in config.option.markexpr
-    examples = int(os.environ.get("POLARBEAR_EXAMPLES", "20" if quick else "100"))
+    examples = int(os.environ.get("POLARBEAR_EXAMPLES", "20" if quick else "40"))
     hypothesis.settings.register_profile("polarbear", derandomize=True, deadline=None, max_examples=examples)
     hypothesis.settings.load_profile("polarbear")
     # Under nohup ctrl-C is ignored, and processes that tests start and interrupt would inherit that.

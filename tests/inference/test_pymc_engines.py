@@ -209,7 +209,7 @@ def test_draws_are_converted_as_the_model_does(case: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sampler", ["pymc", "nutpie"])
+@pytest.mark.parametrize("sampler", [pytest.param("pymc", marks=pytest.mark.long), "nutpie"])
 def test_nuts_finds_the_beta_posterior_of_two_algorithms(sampler: Any) -> None:
     pytest.importorskip(sampler)
     alpha, wins, rows = 0.7, 12, 15
@@ -297,9 +297,15 @@ def test_nuts_and_the_native_engine_agree_on_rankings_that_repeat() -> None:
 @pytest.mark.parametrize(
     ("engine", "name"),
     [
-        *((engine, "random-walk") for engine in ("nuts", "laplace", "advi", "fullrank-advi")),
+        *(
+            pytest.param(engine, "random-walk", marks=pytest.mark.long)
+            for engine in ("nuts", "laplace", "fullrank-advi")
+        ),
         pytest.param("nuts", "hierarchical-dirichlet", marks=pytest.mark.long),
+        ("nuts", "dirichlet"),
         ("laplace", "hierarchical-dirichlet"),
+        ("advi", "random-walk"),
+        ("fullrank-advi", "dirichlet"),
         ("pathfinder", "dirichlet"),
     ],
 )

@@ -90,6 +90,7 @@ def test_smac_evaluates_fully_and_repeats_itself() -> None:
     assert np.array_equal(run.times, again.times)
 
 
+@pytest.mark.slow
 def test_smac_repeats_itself_in_another_process() -> None:
     code = (
         "from polarbear_plugins.integrations.smac_portfolio import SmacAlgorithm\n"
@@ -97,7 +98,7 @@ def test_smac_repeats_itself_in_another_process() -> None:
         "class Sphere:\n"
         "    identity, lower, upper = Identity('sphere'), (-5.0, -5.0), (5.0, 5.0)\n"
         "    evaluate = staticmethod(lambda point: sum((x - 1) ** 2 for x in point))\n"
-        "print(SmacAlgorithm('smac').run(Sphere(), 16, 2).best.tolist())\n"
+        "print(SmacAlgorithm('smac').run(Sphere(), 10, 2).best.tolist())\n"
     )
     # Texts hash differently in every process, and SMAC has sets of configurations.
     runs = [

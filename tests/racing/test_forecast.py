@@ -37,6 +37,7 @@ def test_the_same_seed_gives_the_same_forecast() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_needs_lie_in_their_intervals_about_as_often_as_they_should() -> None:
     covered = count = 0
     for seed in range(30):

@@ -22,6 +22,14 @@ from polarbear_plugins.report.words import conclusion, error_text, leaders_text,
 from polarbear_plugins.selection.stretches import stretches
 
 SETTINGS = RaceSettings(seed=1, draws=500)
+
+
+@pytest.fixture(autouse=True)
+def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests are about words, and pictures take most of the time of a report."""
+    monkeypatch.setattr("polarbear_plugins.report.figures.MOST_NAMES", 0)
+
+
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -100,9 +108,8 @@ def test_words_infer_nothing(misfit: RaceResult, grouped: RaceResult, fits: list
 
 
 def test_a_report_and_a_notebook_infer_once_what_they_need(
-    misfit: RaceResult, grouped: RaceResult, clean: RaceResult, fits: list[str], monkeypatch: pytest.MonkeyPatch
+    misfit: RaceResult, grouped: RaceResult, clean: RaceResult, fits: list[str]
 ) -> None:
-    monkeypatch.setattr("polarbear_plugins.report.figures.MOST_NAMES", 0)
     for result, needed in ((misfit, ["first-places"]), (grouped, ["rankings"]), (clean, [])):
         known = compute(result)
         assert fits == needed

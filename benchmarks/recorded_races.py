@@ -102,9 +102,9 @@ class RecordedRound:
 
 @dataclass(frozen=True)
 class RecordedRace:
-    """A race from its first plan to its end."""
+    """A race from its first plan to its end, and how many instances there were for it."""
 
-    truth: Truth
+    instances: int
     rounds: Sequence[RecordedRound]
     final: RaceState
 
@@ -131,4 +131,4 @@ def perform(truth: Truth, settings: RaceSettings) -> RecordedRace:
         after = look(observed)
         rounds.append(RecordedRound(state, orders, time.perf_counter() - began))
         state = after
-    return RecordedRace(truth, rounds, state)
+    return RecordedRace(len(truth.values), rounds, state)

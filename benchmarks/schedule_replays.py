@@ -169,7 +169,7 @@ def continuously(race: RecordedRace, full: np.ndarray, setup: Setup) -> Replay:
     after = [*(one.state for one in race.rounds[1:]), race.final]
     for one, state in zip(race.rounds, after, strict=True):
         missing = {(order.algorithm, order.instance) for order in one.orders} - pool.finished
-        waiting = _waiting(one, pool, len(race.truth.values), setup)
+        waiting = _waiting(one, pool, race.instances, setup)
         decided = np.inf if missing else max(now, pool.handled) + one.seconds
         while True:
             for order in itertools.islice(waiting, pool.free):
@@ -192,7 +192,7 @@ def continuously(race: RecordedRace, full: np.ndarray, setup: Setup) -> Replay:
 
 
 def _pool(race: RecordedRace, full: np.ndarray, setup: Setup) -> Pool:
-    return Pool(setup, full, float(race.final.timepoints[-1]), race.truth.names)
+    return Pool(setup, full, float(race.final.timepoints[-1]), race.final.algorithms)
 
 
 def _waiting(one: RecordedRound, pool: Pool, available: int, setup: Setup) -> Iterator[Order]:

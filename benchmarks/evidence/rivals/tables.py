@@ -1,0 +1,147 @@
+"""Tables of docs/evidence/rivals.md, made from the files in docs/results, as Markdown.
+
+python benchmarks/evidence/rivals/tables.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+_RESULTS = Path(__file__).parents[3] / "docs" / "results"
+
+
+def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table whose first column is text and whose others are numbers."""
+    lines = [head, ["---", *("---:" for _ in head[1:])], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _range(found: Mapping[str, float], form: str) -> str:
+    """A mean with its interval."""
+    return f"{found['mean']:{form}} ({found['low']:{form}} to {found['high']:{form}})"
+
+
+def _percent(found: Mapping[str, float]) -> str:
+    """A share with its interval."""
+    return f"{100 * found['mean']:.0f} ({100 * found['low']:.0f} to {100 * found['high']:.0f})"
+
+
+def races(data: Mapping[str, Any]) -> list[str]:
+    """A table for each kind of data."""
+    tables = []
+    for kind, rivals in data["results"].items():
+        rows = [
+            [
+                name,
+                f"{found['cost share']['mean']:.2f}",
+                _percent(found["lost"]),
+                _percent(found["family-wise"]),
+                _percent(found["dominated kept"]),
+                _range(found["regret"], ".3f"),
+            ]
+            for name, found in rivals.items()
+        ]
+        head = [kind, "cost", "members lost, %", "any lost, %", "dominated kept, %", "regret of the choice"]
+        tables.append(_markdown(head, rows))
+    return tables
+
+
+def configurators(data: Mapping[str, Any]) -> list[str]:
+    """A table for each task; the lowest mean is bold, and a star marks what was not told apart from it."""
+    tables = []
+    for task in dict.fromkeys(one["task"] for one in data["summary"]):
+        here = [one for one in data["summary"] if one["task"] == task]
+        budgets = list(dict.fromkeys(one["budget"] for one in here))
+        rows = []
+        for label in dict.fromkeys(one["label"] for one in here):
+            mine = {one["budget"]: one for one in here if one["label"] == label}
+            seeds = max(one["seeds"] for one in mine.values())
+            rows.append([label, str(seeds), *(_regret(mine.get(budget)) for budget in budgets)])
+        head = [task, "seeds", *(f"{budget} evaluations" for budget in budgets)]
+        tables.append(_markdown(head, rows))
+    return tables
+
+
+def _regret(one: Mapping[str, Any] | None) -> str:
+    if one is None or one["regret"] is None:
+        return "refused" if one and one["refused"] else "-"
+    text = f"{one['regret']:.3f} ± {one['regret_half']:.3f}"
+    if one["best"]:
+        return f"**{text}**"
+    return f"{text} *" if one["behind"] <= one["behind_half"] else text
+
+
+def analyses(data: Mapping[str, Any]) -> list[str]:
+    """Predictions, and statements, from the most training instances."""
+    most = max(data["settings"]["training"])
+    here = [row for row in data["summary"] if row["training"] == most]
+    kinds = list(dict.fromkeys(row["data"] for row in here))
+    methods = [name for name in dict.fromkeys(row["method"] for row in here) if name != "coin"]
+    found = {(row["data"], row["method"]): row for row in here}
+
+    def table(cell: Callable[[Mapping[str, Any]], str]) -> str:
+        rows = [[name, *(cell(found.get((kind, name), {})) for kind in kinds)] for name in methods]
+        return _markdown([f"{most} training instances", *kinds], [row for row in rows if set(row[1:]) != {"-"}])
+
+    return [
+        table(lambda row: _behind(row, "log_score")),
+        table(lambda row: _behind(row, "winner_log_score")),
+        table(lambda row: _statements(row, "false_own share")),
+        table(lambda row: _statements(row, "false share")),
+    ]
+
+
+def _behind(row: Mapping[str, Any], key: str) -> str:
+    """A score, bold if it is the best; a star if the difference from the best may be none."""
+    if key not in row:
+        return "-"
+    behind = row[f"{key} to best"]
+    if behind["mean"] == 0:
+        return f"**{row[key]['mean']:.3f}**"
+    return f"{row[key]['mean']:.3f}" + (" *" if behind["high"] >= 0 else "")
+
+
+def _statements(row: Mapping[str, Any], key: str) -> str:
+    """Share of the pairs about which something is stated, and how much of it is false, in percent."""
+    if not row.get(key):
+        return "-"
+    low, high = 100 * row[key]["low"], 100 * row[key]["high"]
+    return f"{100 * row['stated']['mean']:.0f}; {100 * row[key]['mean']:.1f} ({low:.1f} to {high:.1f})"
+
+
+def posteriors(data: Mapping[str, Any]) -> list[str]:
+    """Seconds and errors by number of algorithms."""
+    found = {(row["method"], row["n"]): row for row in data["summary"]}
+    sizes = sorted({row["n"] for row in data["summary"]})
+    methods = list(dict.fromkeys(row["method"] for row in data["summary"]))
+    rows = [[name, *(_fit(found.get((name, n))) for n in sizes)] for name in methods]
+    return [_markdown(["CPU s; error of means, of deviations", *(f"{n} algorithms" for n in sizes)], rows)]
+
+
+def _fit(row: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return "-"
+    deviations = f", {row['sd_error']:.3f}" if "sd_error" in row else ""
+    return f"{row['cpu']:.2g} s; {row['mean_error']:.3f}{deviations}"
+
+
+TABLES: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "races": races,
+    "configurators": configurators,
+    "analyses": analyses,
+    "posteriors": posteriors,
+}
+
+
+def main() -> None:
+    """Print all tables."""
+    for name, table in TABLES.items():
+        print(f"## {name}\n")
+        print("\n\n".join(table(json.loads((_RESULTS / f"rival_{name}.json").read_text(encoding="utf-8")))) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -53,6 +52,7 @@ def test_an_answer_is_scored_by_what_it_loses_and_keeps() -> None:
     assert right.pop("cost") == 400.0
     assert set(right) == {
         *("lost", "lost by majority", "family-wise", "family-wise by majority", "dominated kept", "regret"),
+        "regret by wins",
     }
     assert not any(right.values())
     wrong = score(one, Verdict(np.array([True, False, False, True]), np.array([0, 0]), 400.0))
@@ -60,6 +60,7 @@ def test_an_answer_is_scored_by_what_it_loses_and_keeps() -> None:
     assert wrong["lost by majority"] == 0.5
     assert wrong["family-wise"] == wrong["family-wise by majority"] == wrong["dominated kept"] == 1.0
     assert wrong["regret"] == pytest.approx(0.45)  # nothing early, 0.9 late; both as likely on a logarithmic scale
+    assert wrong["regret by wins"] == pytest.approx(1 / 6)  # late, b wins all of its games against a
 
 
 def test_a_budget_with_a_uniform_logarithm_weighs_equal_ratios_equally() -> None:
@@ -213,12 +214,8 @@ def test_candidates_near_survivors_stay_in_the_space() -> None:
     assert np.mean(late) < np.mean([trial.value for trial in study.trials[:8]])
 
 
-def test_the_page_has_the_figures_of_the_files(root: Path) -> None:
+def test_the_page_has_the_figures_of_the_files() -> None:
     from rivals import tables
 
-    results = root / "docs" / "results"
-    page = (root / "docs" / "evidence" / "rivals.md").read_text()
-    for name, table in tables.TABLES.items():
-        data = json.loads((results / f"rival_{name}.json").read_text())
-        for text in table(data):
-            assert text in page, f"python benchmarks/evidence/rivals/tables.py prints another table of {name}"
+    page = tables.PAGE.read_text(encoding="utf-8")
+    assert tables.updated(page) == page, "python benchmarks/evidence/rivals/tables.py brings it up to date"

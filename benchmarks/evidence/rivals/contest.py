@@ -94,11 +94,19 @@ Rival = Callable[[Contest, int], Verdict]
 
 
 def score(contest: Contest, verdict: Verdict) -> dict[str, float]:
-    """How good an answer is; shares are of what there was to lose or to find, ``nan`` if there was nothing."""
+    """How good an answer is; shares are of what there was to lose or to find, ``nan`` if there was nothing.
+
+    The regret of the picks is in the share of first places, and in the mean share of wins against the others: what
+    ratings and what mean ranks aim at.
+    """
     truth, kept = contest.truth, verdict.kept
     lost, lost_majority = truth.members & ~kept, truth.majority_members & ~kept
     dominated = ~truth.members
-    regrets = truth.first.max(axis=1) - truth.first[np.arange(len(contest.timepoints)), verdict.picks]
+
+    def regret(worth: np.ndarray) -> float:
+        chosen = worth[np.arange(len(contest.timepoints)), verdict.picks]
+        return float((worth.max(axis=1) - chosen) @ log_uniform(contest.timepoints))
+
     return {
         "cost": verdict.cost,
         "lost": float(lost.sum() / truth.members.sum()),
@@ -106,7 +114,8 @@ def score(contest: Contest, verdict: Verdict) -> dict[str, float]:
         "family-wise": float(lost.any()),
         "family-wise by majority": float(lost_majority.any()),
         "dominated kept": float((dominated & kept).sum() / dominated.sum()) if dominated.any() else float("nan"),
-        "regret": float(regrets @ log_uniform(contest.timepoints)),
+        "regret": regret(truth.first),
+        "regret by wins": regret((truth.wins.sum(axis=2) - 0.5) / (len(contest.algorithms) - 1)),
     }
 
 

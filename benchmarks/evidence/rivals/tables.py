@@ -1,4 +1,4 @@
-"""Tables of docs/evidence/rivals.md, made from the files in docs/results, as Markdown.
+"""Write the tables of docs/evidence/rivals.md anew, from the files in docs/results.
 
 python benchmarks/evidence/rivals/tables.py
 """
@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-_RESULTS = Path(__file__).parents[3] / "docs" / "results"
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = DOCS / "evidence" / "rivals.md"
 
 
 def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -41,10 +42,11 @@ def races(data: Mapping[str, Any]) -> list[str]:
                 _percent(found["family-wise"]),
                 _percent(found["dominated kept"]),
                 _range(found["regret"], ".3f"),
+                _range(found["regret by wins"], ".3f"),
             ]
             for name, found in rivals.items()
         ]
-        head = [kind, "cost", "members lost, %", "any lost, %", "dominated kept, %", "regret of the choice"]
+        head = [kind, "cost", "members lost, %", "any lost, %", "dominated kept, %", "regret", "regret by wins"]
         tables.append(_markdown(head, rows))
     return tables
 
@@ -82,15 +84,15 @@ def analyses(data: Mapping[str, Any]) -> list[str]:
     methods = [name for name in dict.fromkeys(row["method"] for row in here) if name != "coin"]
     found = {(row["data"], row["method"]): row for row in here}
 
-    def table(cell: Callable[[Mapping[str, Any]], str]) -> str:
+    def table(title: str, cell: Callable[[Mapping[str, Any]], str]) -> str:
         rows = [[name, *(cell(found.get((kind, name), {})) for kind in kinds)] for name in methods]
-        return _markdown([f"{most} training instances", *kinds], [row for row in rows if set(row[1:]) != {"-"}])
+        return _markdown([title, *kinds], [row for row in rows if set(row[1:]) != {"-"}])
 
     return [
-        table(lambda row: _behind(row, "log_score")),
-        table(lambda row: _behind(row, "winner_log_score")),
-        table(lambda row: _statements(row, "false_own share")),
-        table(lambda row: _statements(row, "false share")),
+        table("log score of pairs", lambda row: _behind(row, "log_score")),
+        table("log score of the winner", lambda row: _behind(row, "winner_log_score")),
+        table("stated; false in its own sense, %", lambda row: _statements(row, "false_own share")),
+        table("stated; false by majorities, %", lambda row: _statements(row, "false share")),
     ]
 
 
@@ -136,11 +138,22 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
 }
 
 
+def updated(page: str) -> str:
+    """The page with the tables as they are now; a table is known by its first line."""
+    for name, make in TABLES.items():
+        for table in make(json.loads((DOCS / "results" / f"rival_{name}.json").read_text(encoding="utf-8"))):
+            head = table.partition("\n")[0]
+            before, found, after = page.partition(f"{head}\n")
+            if not found:
+                raise ValueError(f"{PAGE.name} has no table that begins with {head}")
+            rest = after.partition("\n\n")[2]
+            page = f"{before}{table}\n\n{rest}"
+    return page
+
+
 def main() -> None:
-    """Print all tables."""
-    for name, table in TABLES.items():
-        print(f"## {name}\n")
-        print("\n\n".join(table(json.loads((_RESULTS / f"rival_{name}.json").read_text(encoding="utf-8")))) + "\n")
+    """Write the page."""
+    PAGE.write_text(updated(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""SMAC3 as algorithm configurator: its facade of that name with all defaults, instances, by ask and tell."""
+"""SMAC3 as algorithm configurator: its facade of that name with all defaults, by ask and tell; instances are told apart by their places."""
 
 from __future__ import annotations
 
@@ -40,10 +40,12 @@ def configure(task: Task, seed: int, budgets: Sequence[int]) -> Picks:
 def _make_optimizer(task: Task, seed: int, budget: int, folder: str) -> Any:
     import smac
 
+    instances = [str(place) for place in range(task.n_folds)]
     scenario = smac.Scenario(
         encode_space(task.space),
         n_trials=budget,
-        instances=[str(place) for place in range(task.n_folds)],
+        instances=instances,
+        instance_features={name: [float(name)] for name in instances},  # without better ones SMAC advises these
         deterministic=True,
         seed=seed,
         output_directory=folder,

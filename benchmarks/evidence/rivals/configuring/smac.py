@@ -1,4 +1,4 @@
-"""SMAC3 as algorithm configurator: its facade of that name, by ask and tell; instances are told apart by their places."""
+"""SMAC3 as algorithm configurator: its facade of that name, by ask and tell; instances are known by their places."""
 
 from __future__ import annotations
 

@@ -86,11 +86,13 @@ def recorded_with(data: list[str]) -> dict[str, str]:
 def one_replication(job: Job, contest_of: Callable[..., Any], seed: int) -> dict[str, float]:
     """Scores of one rival on one contest, which is the same for all rivals."""
     from rivals.contest import score
+    from threadpoolctl import threadpool_limits
 
     data, rival, replication = job
     module, function, options = RIVALS[rival]
     contest = contest_of(data, seed + replication)
-    verdict = getattr(import_module(f"rivals.racing.{module}"), function)(contest, seed + replication, **options)
+    with threadpool_limits(1):  # contests are small, and threads would only wait for each other
+        verdict = getattr(import_module(f"rivals.racing.{module}"), function)(contest, seed + replication, **options)
     found = score(contest, verdict)
     return {**found, "cost share": found["cost"] * len(contest.values) / (_FULL * contest.full_cost)}
 

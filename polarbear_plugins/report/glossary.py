@@ -46,9 +46,11 @@ TERMS = (
     ),
     Term(
         "rating",
-        "The share of new instances on which an algorithm would be the best of all at a timepoint. A rating of 0.41 "
-        "means: on about 41 of 100 new instances. The ratings at a timepoint add up to 1, so that of five equal "
-        "algorithms each has 0.2. More instances make a rating better known, not higher.",
+        "The share of new instances on which an algorithm would be the best of all at a timepoint, if rankings follow "
+        "the model. A rating of 0.41 means: on about 41 of 100 new instances. The ratings at a timepoint add up to 1, "
+        "so that of five equal algorithms each has 0.2. More instances make a rating better known, not higher. On real "
+        "runs it can differ from the share of first places by more than its interval says, and with few instances no "
+        "check notices: compare it with what was counted.",
         "what a rating is",
         "ratings.md",
     ),

@@ -19,7 +19,10 @@ DIFFERENCE = "The rating says how much a lead matters, P(best) how sure it is."
 
 
 def rating_text(result: RaceResult, robust: Posterior, name: str, place: int, unit: str = "") -> str:
-    """Sentence about the rating of an algorithm at a timepoint and about its lead; empty if it was not observed there.
+    """Sentences about the rating of an algorithm at a timepoint and its lead; empty if it was not observed there.
+
+    A rating by the model stands beside what was counted: with few instances the check of the model notices little, and
+    the interval does not contain what the model gets wrong.
 
     Parameters
     ----------
@@ -41,12 +44,23 @@ def rating_text(result: RaceResult, robust: Posterior, name: str, place: int, un
         f"At {when} {name} would be the best of {whom} on {of_hundred(mean)} of 100 {new_instances(result)} "
         f"(rating {mean:.2f}, 90 % interval {low:.2f} to {high:.2f})"
     )
+    counted = _counted(result, column, place) if by_model else ""
     if len(result.pareto_set) < 2:
-        return f"{says}."
+        return f"{says}.{counted}"
     among = ratings_among(robust, result.pareto_set)[:, place]  # 0 for those that were not observed there
     p_best = probability_best(among)[result.pareto_set.index(name)]
     basis = "under the model" if by_model else "by first places"
-    return f"{says}; that no other of those left has a higher rating is {_sure(p_best)} sure {basis} (P(best))."
+    sure = f"that no other of those left has a higher rating is {_sure(p_best)} sure {basis} (P(best))"
+    return f"{says}; {sure}.{counted}"
+
+
+def _counted(result: RaceResult, column: int, place: int) -> str:
+    """Sentence about the share of first places of an algorithm, as counted and by the model; empty if not checked."""
+    check = result.check
+    if check is None or np.isnan(check.observed[place, column]):
+        return ""
+    observed, modelled = check.observed[place, column], check.modelled[place, column]
+    return f" Where it was run, it was first on {observed:.0%} of the instances, and by the model on {modelled:.0%}."
 
 
 def leader_text(result: RaceResult, robust: Posterior, unit: str = "") -> str:

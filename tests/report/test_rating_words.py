@@ -8,6 +8,7 @@ from builders import posterior_of
 
 from polarbear_plugins import Posterior, RaceResult, select
 from polarbear_plugins.posterior.group_effect import GroupEffect
+from polarbear_plugins.posterior.model_check import ModelCheck
 from polarbear_plugins.report import sections
 from polarbear_plugins.report.rating_words import choice_text, leader_text, rating_text
 
@@ -26,6 +27,30 @@ def test_a_rating_is_a_number_of_100_instances_and_its_lead_is_as_sure_as_the_dr
     )
     assert "a would be the best of all 5 on about 48 of 100" in rating_text(told, told.posterior, "a", 0)
     assert "is 75 % sure under the model" in rating_text(told, told.posterior, "a", 0)
+
+
+def test_a_rating_by_the_model_stands_beside_what_was_counted(told: RaceResult) -> None:
+    shares = np.full((3, 5), 0.2)
+    observed = shares.copy()
+    observed[2, told.algorithms.index("b")] = 0.48
+    observed[0] = np.nan
+    check = ModelCheck(
+        algorithms=told.algorithms,
+        timepoints=told.timepoints,
+        p=0.4,
+        p_first=np.full(3, 0.4),
+        p_pairs=np.full(3, 0.4),
+        observed=observed,
+        modelled=shares,
+        first_gap=None,
+        pair_gap=None,
+    )
+    checked = replace(told, _posterior=replace(told.posterior, check=check))
+    counted = " Where it was run, it was first on 48% of the instances, and by the model on 20%."
+    assert rating_text(checked, checked.posterior, "b", 2).endswith(f"(P(best)).{counted}")
+    assert "Where it was run" not in rating_text(checked, checked.posterior, "b", 0)
+    robust = left(told, [[[0.2, 0.8]] * 3] * 4)
+    assert "Where it was run" not in rating_text(checked, robust, "b", 2)
 
 
 def test_at_the_end_it_is_told_of_the_highest_of_those_left(told: RaceResult) -> None:

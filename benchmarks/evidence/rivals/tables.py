@@ -77,22 +77,31 @@ def _regret(one: Mapping[str, Any] | None) -> str:
 
 
 def analyses(data: Mapping[str, Any]) -> list[str]:
-    """Predictions, and statements, from the most training instances."""
-    most = max(data["settings"]["training"])
-    here = [row for row in data["summary"] if row["training"] == most]
-    kinds = list(dict.fromkeys(row["data"] for row in here))
-    methods = [name for name in dict.fromkeys(row["method"] for row in here) if name != "coin"]
-    found = {(row["data"], row["method"]): row for row in here}
+    """Predictions from all numbers of training instances; intervals and statements from the largest."""
+    kinds = list(dict.fromkeys(row["data"] for row in data["summary"]))
+    methods = [name for name in dict.fromkeys(row["method"] for row in data["summary"]) if name != "coin"]
+    found = {(row["data"], row["training"], row["method"]): row for row in data["summary"]}
+    sizes = data["settings"]["training"]
 
-    def table(title: str, cell: Callable[[Mapping[str, Any]], str]) -> str:
-        rows = [[name, *(cell(found.get((kind, name), {})) for kind in kinds)] for name in methods]
+    def table(title: str, cell: Callable[[Mapping[str, Any]], str], size: int) -> str:
+        rows = [[name, *(cell(found.get((kind, size, name), {})) for kind in kinds)] for name in methods]
         return _markdown([title, *kinds], [row for row in rows if set(row[1:]) != {"-"}])
 
+    def scores(title: str, key: str) -> list[str]:
+        return [table(f"{title}, {size} instances", lambda row: _behind(row, key), size) for size in sizes]
+
+    most = max(sizes)
+    intervals = [
+        [f"{name}: {what}", *(_coverage(found.get((kind, most, name), {}), what) for kind in kinds)]
+        for what in ("first", "wins", "mean ranks")
+        for name in methods
+    ]
     return [
-        table("log score of pairs", lambda row: _behind(row, "log_score")),
-        table("log score of the winner", lambda row: _behind(row, "winner_log_score")),
-        table("stated; false in its own sense, %", lambda row: _statements(row, "false_own share")),
-        table("stated; false by majorities, %", lambda row: _statements(row, "false share")),
+        *scores("log score of pairs", "log_score"),
+        *scores("log score of the winner", "winner_log_score"),
+        _markdown(["95 % intervals that hold, %", *kinds], [row for row in intervals if set(row[1:]) != {"-"}]),
+        table("stated; false in its own sense, %", lambda row: _statements(row, "false_own share"), most),
+        table("stated; false by majorities, %", lambda row: _statements(row, "false share"), most),
     ]
 
 
@@ -104,6 +113,11 @@ def _behind(row: Mapping[str, Any], key: str) -> str:
     if behind["mean"] == 0:
         return f"**{row[key]['mean']:.3f}**"
     return f"{row[key]['mean']:.3f}" + (" *" if behind["high"] >= 0 else "")
+
+
+def _coverage(row: Mapping[str, Any], what: str) -> str:
+    found = row.get(f"coverage of {what}")
+    return "-" if found is None else f"{100 * found['mean']:.0f}"
 
 
 def _statements(row: Mapping[str, Any], key: str) -> str:

@@ -80,6 +80,18 @@ def test_the_last_round_runs_nothing_ahead() -> None:
     assert list(ahead(state, plan(state).orders)) == []
 
 
+@given(rounds=st.integers(2, 5), batch=st.integers(1, 3))
+def test_no_instance_is_asked_for_that_the_rounds_that_are_left_cannot_reach(rounds: int, batch: int) -> None:
+    state = first = started(max_rounds=rounds, batch_size=batch, batch_min=1, batch_max=64)
+    later = {order.instance for order in ahead(first, plan(first).orders)}
+    # As large as can be: nothing is ever settled.
+    while (planned := plan(state)).over is None:
+        reached = {order.instance for order in planned.orders}
+        state = undecided(state)
+    assert planned.over == "max_rounds"
+    assert max(later) == max(reached)
+
+
 @given(st.integers(0, 30))
 def test_no_instance_is_asked_for_that_does_not_exist(available: int) -> None:
     state = started()

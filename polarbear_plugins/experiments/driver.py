@@ -198,10 +198,7 @@ class Driver:
         """What was spent, and what of the next round is paid; only runs ahead of time make a difference."""
         if not self._continuous or self.state.settings.max_cost is None:
             return {}
-        until = [(name, float(self.state.timepoints[last])) for name, last in last_unresolved(self.state).items()]
-        orders = [Order(name, place, time) for place in range(len(self.instances.drawn)) for name, time in until]
-        begun = [order for order in orders if all(map(self.pool.is_begun, self._wanted([order])))]
-        return {"paid": {(order.algorithm, order.instance) for order in begun}, "spent": self.pool.spent}
+        return {"is_paid": lambda order: all(map(self.pool.is_paid, self._wanted([order]))), "spent": self.pool.spent}
 
 
 def _call_in_thread(function: Callable[[], Answer], then: Callable[[], None]) -> Future[Answer]:

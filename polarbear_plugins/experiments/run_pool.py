@@ -182,6 +182,10 @@ class RunPool:
         """Whether a run is finished or under way."""
         return self._begun(wanted) or self.has(wanted)
 
+    def is_paid(self, wanted: WantedRun) -> bool:
+        """Whether a run is sure to cost nothing more: a longer one that is under way may fail, and be repeated."""
+        return self._horizons.get(wanted.key) == wanted.order.until or self.has(wanted)
+
     def used_failures(self) -> list[Failure]:
         """Failed runs that rounds have used."""
         return [failure for key, failure in self.failures.items() if key not in self.finished]

@@ -186,6 +186,19 @@ def test_nothing_is_begun_ahead_that_would_cost_more_than_the_limit() -> None:
     assert pool.spent == 3.0
 
 
+def test_a_longer_run_is_paid_for_a_shorter_one_only_when_it_has_not_failed() -> None:
+    pool = Pool()
+    pool.begin(wanted("a", 3.0), wanted("b", 3.0), wanted("planner", 3.0))
+    assert all(pool.is_paid(wanted(name, 3.0)) for name in ("a", "b", "planner"))
+    assert not any(pool.is_paid(wanted(name, until)) for name in ("a", "b", "planner") for until in (2.0, 4.0))
+    pool.end("a", 3.0)
+    with pytest.warns(RunWarning, match="'b'"):
+        pool.end("b", 3.0, failure="no memory")
+    pool.end("planner", 3.0)
+    assert [pool.is_paid(wanted(name, 2.0)) for name in ("a", "b", "planner")] == [True, False, False]
+    assert not pool.is_paid(wanted("a", 4.0))
+
+
 def test_a_worker_that_runs_something_is_busy_until_it_ends() -> None:
     pool = Pool()
     pool.plan([wanted("a", 1.0)], 1)

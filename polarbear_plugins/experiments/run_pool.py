@@ -93,6 +93,7 @@ class RunPool:
 
     def plan(self, runs: Iterable[WantedRun], number: int) -> None:
         """Begin what is missing of a round; before, :meth:`withdraw` what waits for a worker."""
+        self._count_time()
         self._used.update(self._planned)
         self._round = number
         self._planned = {wanted.key: wanted for wanted in runs}
@@ -118,6 +119,7 @@ class RunPool:
 
     def run_ahead(self, runs: Iterator[WantedRun], most: float | None) -> None:
         """Begin runs of later rounds while workers have nothing else to do, and not more than ``most`` is spent."""
+        self._count_time()
         while self.dispatcher.room > 0:
             wanted = next(runs, None)
             if wanted is None or (most is not None and self.spent + wanted.order.until > most):
@@ -127,6 +129,7 @@ class RunPool:
 
     def withdraw(self) -> None:
         """Take back what has not begun."""
+        self._count_time()
         for request in self.dispatcher.withdraw(self._under_way):
             self.spent -= self._end(request).order.until
 
@@ -140,7 +143,7 @@ class RunPool:
         """Wait for runs to finish; :meth:`finish` them once they are stored."""
         in_flight = self.dispatcher.in_flight
         outcomes = self.dispatcher.collect()
-        self._utilisation.add(in_flight, self.dispatcher.capacity)
+        self._count_time(in_flight)
         runs = []
         for outcome in outcomes:
             wanted = self._end(outcome.request)
@@ -232,6 +235,11 @@ class RunPool:
             return False
         return horizon >= wanted.order.until
 
+    def _count_time(self, in_flight: int | None = None) -> None:
+        """Count the time since the last call, in which so many runs were under way; by default as many as now."""
+        now = self.dispatcher.in_flight if in_flight is None else in_flight
+        self._utilisation.add(now, self.dispatcher.capacity)
+
     def _begin(self, runs: Iterable[WantedRun]) -> None:
         for wanted in runs:
             request = self._make_request(wanted)
@@ -279,12 +287,12 @@ class _Utilisation:
 
     def __init__(self) -> None:
         self._busy = self._there = 0.0
-        self._last = time.monotonic()
+        self._last: float | None = None
 
     def add(self, in_flight: int, capacity: int | None) -> None:
-        """Count the time since the last call, in which so many runs were under way."""
+        """Count the time since the last call, in which so many runs were under way; it begins with the first one."""
         now = time.monotonic()
-        if capacity is not None:
+        if capacity is not None and self._last is not None:
             self._busy += min(in_flight, capacity) * (now - self._last)
             self._there += capacity * (now - self._last)
         self._last = now

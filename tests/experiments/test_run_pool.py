@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from polarbear_plugins import Trajectory
 from polarbear_plugins.errors import PolarBearError, RunWarning
 from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import Request, RunExecutor
+from polarbear_plugins.experiments import run_pool
 from polarbear_plugins.experiments.run_pool import RunPool, WantedRun
 from polarbear_plugins.journal.reading import NO_ROUND
 from polarbear_plugins.problems.protocols import Identity
@@ -204,3 +206,25 @@ def test_a_worker_that_runs_something_is_busy_until_it_ends() -> None:
     pool.plan([wanted("a", 1.0)], 1)
     pool.end("a", 1.0)
     assert pool.progress()["utilisation"] == 1.0
+
+
+def test_the_time_between_two_rounds_in_which_workers_have_nothing_to_do_does_not_count_as_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(run_pool, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    pool = Pool()
+    pool.plan([wanted("a", 1.0)], 1)
+    clock[0] = 1.0
+    pool.end("a", 1.0)
+    assert pool.progress()["utilisation"] == 1.0
+    clock[0] = 4.0  # of inference
+    pool.plan([wanted("a", 1.0, 1)], 2)
+    clock[0] = 5.0
+    pool.end("a", 1.0, 1)
+    assert pool.progress()["utilisation"] == 2 / 5
+    clock[0] = 9.0  # of waiting for somebody
+    pool.run_ahead(iter([wanted("b", 1.0)]), None)
+    clock[0] = 10.0
+    pool.end("b", 1.0)
+    assert pool.progress()["utilisation"] == 3 / 10

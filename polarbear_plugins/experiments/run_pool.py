@@ -71,6 +71,7 @@ class RunPool:
         self.spent = 0.0
         self._make_request, self._plans_by_horizon = make_request, plans_by_horizon
         self._under_way: dict[Request, WantedRun] = {}
+        self._under_way_cost = 0.0
         self._horizons: dict[RunKey, float] = {}  # of runs under way
         self._stored_round: dict[RunKey, int] = {}  # of finished runs
         self._used: set[RunKey] = set()  # runs of earlier rounds
@@ -106,6 +107,11 @@ class RunPool:
     def planned(self) -> int:
         """Number of runs of the round."""
         return len(self._planned)
+
+    @property
+    def ended_cost(self) -> float:
+        """Cost of all runs that have ended, in whatever way; of those under way some may never begin."""
+        return self.spent - self._under_way_cost
 
     @property
     def missing(self) -> int:
@@ -246,10 +252,12 @@ class RunPool:
             self._under_way[request] = wanted
             self._horizons[wanted.key] = wanted.order.until
             self.spent += wanted.order.until
+            self._under_way_cost += wanted.order.until
             self.dispatcher.submit(request)
 
     def _end(self, request: Request) -> WantedRun:
         wanted = self._under_way.pop(request)
+        self._under_way_cost -= wanted.order.until
         if self._horizons.get(wanted.key) == wanted.order.until:
             del self._horizons[wanted.key]
         return wanted

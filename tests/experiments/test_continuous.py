@@ -50,6 +50,7 @@ class Workers(RunExecutor):
         self._changed = threading.Condition()
         self._closing = False
         self.begun: list[Request] = []
+        self.done: list[Request] = []
         self.running: list[tuple[Future[Any], Request]] = []
         threading.Thread(target=self._serve, daemon=True).start()
 
@@ -99,6 +100,7 @@ class Workers(RunExecutor):
                     call[0].set_result(perform(call[1]))
                 except Exception as problem:
                     call[0].set_exception(problem)
+                self.done.append(call[1])
 
 
 def at_random(seed: int) -> Choose:
@@ -442,6 +444,37 @@ def test_a_race_that_was_interrupted_goes_on_as_if_it_had_not_been(
     assert not again & set(before)
     assert [run[:2] for run in stored_runs(path)][: len(before)] == [run[:2] for run in before]
     assert_same_result(load_result(path), result)
+
+
+class CrashError(Exception):
+    """The process ends without a word to anybody."""
+
+
+@pytest.mark.parametrize(("rounds", "runs"), [(1, 0), (3, 0), (4, 12), (5, 25)])
+def test_after_a_crash_all_that_has_ended_was_spent_and_nothing_that_waited_for_a_worker(
+    workers: Callable[..., Workers], tmp_path: Path, rounds: int, runs: int
+) -> None:
+    rng = at_random(2)
+
+    def choose(requests: list[Request]) -> int:
+        time.sleep(0.004)  # so that many wait
+        return rng(requests)
+
+    path, executor = tmp_path / "race.db", workers(3, choose)
+    done: list[float] = []
+
+    def crash(progress: Progress) -> None:
+        if progress.result is not None:
+            assert progress.result.cost + progress.result.unused_cost <= done[-1] + 3 * 3.0
+        done.append(sum(request.horizon for request in list(executor.done)))
+        if len(progress.state.rounds) >= rounds and progress.done >= runs:
+            raise CrashError
+
+    with pytest.raises(CrashError):
+        synthetic(replace(CONTINUOUS, max_rounds=9), executor, journal=path, progress=crash)
+    stopped = load_result(path)
+    # What was done two calls ago has surely been stored; at most one of each worker is done and not noted here.
+    assert done[-3] <= stopped.cost + stopped.unused_cost <= done[-1] + 3 * 3.0
 
 
 def stored_runs(path: Path) -> list[tuple[str, str, float]]:

@@ -97,7 +97,7 @@ def test_a_run_that_was_begun_for_longer_serves_until_where_it_is_needed() -> No
     assert pool.missing == 0
     assert best(pool.take()) == [[299.0, 298.0]]
     assert pool.take()[0].horizon == 2.0
-    assert pool.spent == 3.0
+    assert (pool.spent, pool.ended_cost) == (3.0, 3.0)
 
 
 def test_of_an_algorithm_that_plans_by_its_horizon_the_run_that_was_asked_for_counts_whichever_ends_last() -> None:
@@ -174,9 +174,9 @@ def test_what_is_withdrawn_before_it_began_costs_nothing_and_can_be_begun_again(
     pool.begin(wanted("a", 3.0))
     pool.executor.busy = True
     pool.begin(wanted("b", 2.0))
-    assert pool.spent == 5.0
+    assert (pool.spent, pool.ended_cost) == (5.0, 0.0)
     pool.withdraw()
-    assert pool.spent == 3.0
+    assert (pool.spent, pool.ended_cost) == (3.0, 0.0)
     assert pool.is_begun(wanted("a", 3.0))
     assert not pool.is_begun(wanted("b", 2.0))
 

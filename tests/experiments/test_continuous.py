@@ -20,12 +20,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polarbear_plugins import RaceResult, RaceSettings, Trajectory, load_plugins, race, resume
-from polarbear_plugins.errors import InvalidInputError, RunWarning
+from polarbear_plugins.errors import InvalidInputError, PolarBearError, RunWarning
 from polarbear_plugins.execution.local_processes import LocalProcesses
 from polarbear_plugins.execution.requests import Request, RunExecutor, perform
 from polarbear_plugins.experiments import driver
 from polarbear_plugins.experiments.watching import Progress
 from polarbear_plugins.journal.copies import journal_copy
+from polarbear_plugins.journal.journal import Journal
+from polarbear_plugins.journal.reading import NO_ROUND, JournalRun
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.plugins.synthetic import SyntheticAlgorithm, SyntheticSuite, synthetic_portfolio
 from polarbear_plugins.posterior.posterior import Posterior
@@ -375,6 +377,42 @@ def test_a_longer_run_that_failed_is_repeated_as_far_as_it_is_needed(workers: Ca
         result = race(portfolio(), SyntheticSuite(), TIMES, CONTINUOUS, executor=workers(12, last_of("A")))
     assert_same_answer(in_rounds, result)
     assert not result.failures
+
+
+def number_of(instance: str) -> int:
+    return int(instance.rpartition("-")[2])
+
+
+class FailsAtFirst(SyntheticAlgorithm):
+    """Fails on the first instances while something is missing."""
+
+    missing = True
+
+    def run(self, problem: Any, horizon: float, seed: int, /) -> Trajectory:
+        trajectory = super().run(problem, horizon, seed)
+        if self.missing and number_of(trajectory.instance) <= 6:
+            raise RuntimeError("no licence")
+        return trajectory
+
+
+@pytest.mark.filterwarnings("ignore:.*not everything is as it was:polarbear_plugins.errors.PolarBearWarning")
+def test_a_first_round_that_failed_is_repeated_also_if_runs_ahead_of_it_did_not(
+    in_rounds: RaceResult, workers: Callable[..., Workers], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    portfolio = [FailsAtFirst(one.name, one.log_ratings, one.correlation) for one in synthetic_portfolio(**OPTIONS)]
+    path = tmp_path / "race.db"
+    with pytest.warns(RunWarning), pytest.raises(PolarBearError, match="Every run of the first round failed"):
+        race(portfolio, SyntheticSuite(), TIMES, CONTINUOUS, workers=0, journal=path)
+    good = next(run for run in in_rounds.trajectories() if number_of(run.instance) == 7)
+    with Journal.open(path) as journal:
+        journal.add_runs([JournalRun(NO_ROUND, good, 0.1)])
+    monkeypatch.setattr(FailsAtFirst, "missing", False)
+    executor = workers(4, at_random(1))
+    result = resume(path, portfolio, SyntheticSuite(), executor=executor)
+    assert_same_answer(in_rounds, replace(result, about=in_rounds.about))
+    assert (good.algorithm, good.instance) not in {
+        (request.algorithm_name, request.identity.name) for request in executor.begun
+    }
 
 
 class FailsLater(SyntheticAlgorithm):

@@ -204,6 +204,7 @@ def test_a_longer_run_is_paid_for_a_shorter_one_only_when_it_has_not_failed() ->
 def test_a_worker_that_runs_something_is_busy_until_it_ends() -> None:
     pool = Pool()
     pool.plan([wanted("a", 1.0)], 1)
+    pool.begin(wanted("b", 1.0))  # it waits
     pool.end("a", 1.0)
     assert pool.progress()["utilisation"] == 1.0
 

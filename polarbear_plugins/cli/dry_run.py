@@ -10,6 +10,7 @@ from polarbear_plugins.errors import foreign_text
 from polarbear_plugins.experiments.dry_runs import MOST_COUNTED, DryRun, Timing
 
 _MOST_RUNS = 4  # of the first round that are named
+_MEASURABLE = 0.01  # seconds of a run; two much shorter ones may differ by chance alone
 
 
 def show_dry_run(found: DryRun, title: str, as_json: bool) -> None:
@@ -52,7 +53,7 @@ def first_round_text(found: DryRun) -> str:
     if seconds is not None and busy is not None:
         text += f" They take {_about(found)} {_duration(seconds)} with {_workers(found)}, busy for {busy:.0%} of it."
     if found.would_wait:
-        text += " With --schedule continuous, workers go on with later runs instead of waiting."
+        text += " With --schedule continuous, workers go on with later runs instead of waiting, at a higher cost."
     return text
 
 
@@ -70,10 +71,13 @@ def full_text(found: DryRun) -> str:
 def _spread(found: DryRun) -> str:
     """How much longer the slowest takes than the quickest, if it does."""
     seconds = [timing.seconds for timing in found.timings if timing.seconds is not None]
-    if len(seconds) < 2 or not 0 < 1.5 * min(seconds) < max(seconds):
+    if len(seconds) < 2 or max(seconds) < _MEASURABLE or not 0 < 1.5 * min(seconds) < max(seconds):
         return ""
     least = "at least " if any(timing.ended for timing in found.timings) else ""
-    return f"The slowest takes {least}{max(seconds) / min(seconds):,.2g} times as long as the quickest."
+    ratio = max(seconds) / min(seconds)
+    return (
+        f"The slowest takes {least}{f'{ratio:.2g}' if ratio < 10 else f'{ratio:,.0f}'} times as long as the quickest."
+    )
 
 
 def _rivals(found: DryRun) -> str:

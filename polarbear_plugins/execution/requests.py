@@ -11,6 +11,7 @@ import functools
 import json
 import multiprocessing
 import operator
+import threading
 import time
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
@@ -196,9 +197,37 @@ def perform(request: Request) -> tuple[Trajectory, float]:
 def single_threaded() -> contextlib.AbstractContextManager[object]:
     """Limit numerical libraries to one thread, since other workers use the other cores."""
     if multiprocessing.parent_process() is None:
-        return threadpool_limits(1)
+        return _ONE_THREAD
     _limit_threads_once()
     return contextlib.nullcontext()
+
+
+class _OneThread:
+    """Limits the threads of a process while any of its own threads performs a run, and then restores what was before.
+
+    The limit is one of the whole process: if each run restored what it has found, the last one would find that of
+    another run, and leave it behind.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs = 0
+        self._limits: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._runs += 1
+            if self._runs == 1:
+                self._limits = threadpool_limits(1)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._runs -= 1
+            if not self._runs:
+                self._limits.restore_original_limits()
+
+
+_ONE_THREAD = _OneThread()
 
 
 def sample_at_timepoints(trajectory: object, request: Request) -> Trajectory:

@@ -102,7 +102,7 @@ class Driver:
         pool = self.pool
         unused = pool.unused()
         if self.journal is not None:
-            self.journal.add_round(state.rounds[-1], state.resolved, *pool.to_store(), self.spent())
+            self.journal.add_round(state.rounds[-1], state.resolved, *pool.to_store(), self._spent(pool.ended_cost))
         # In one statement, so that ctrl-C never leaves half a round.
         self.state, self.posterior, pool.finished = state, posterior, unused
         return None
@@ -120,9 +120,14 @@ class Driver:
             self.journal.add_instances(there - len(new), new)
         return None if there >= count else there
 
-    def spent(self) -> dict[str, float]:
+    def note_end(self, stopped: StopReason, **other: Any) -> None:
+        """Write into the journal why the race has stopped; what is still under way then was spent in vain."""
+        if self.journal is not None and (other or self.journal.about.get("stopped") != stopped):
+            self.journal.write_about(stopped=stopped, **self._spent(self.pool.spent), **other)
+
+    def _spent(self, cost: float) -> dict[str, float]:
         """What the journal keeps of the cost: that of runs ahead of time is in no round."""
-        return {"spent": self.pool.spent} if self._continuous else {}
+        return {"spent": cost} if self._continuous else {}
 
     def _carry_out(self, planned: Plan, number: int) -> list[Trajectory]:
         """Perform the runs that are not finished yet; returns all runs in the order of the plan."""
@@ -158,7 +163,7 @@ class Driver:
         pool.run_ahead(self._ahead, self.state.settings.max_cost)
         runs = pool.collect()
         if self.journal is not None and runs:
-            self.journal.add_runs(runs)
+            self.journal.add_runs(runs, self._spent(pool.ended_cost))
         pool.finish(runs)
         self.tell()
 
@@ -198,10 +203,7 @@ class Driver:
         """What was spent, and what of the next round is paid; only runs ahead of time make a difference."""
         if not self._continuous or self.state.settings.max_cost is None:
             return {}
-        until = [(name, float(self.state.timepoints[last])) for name, last in last_unresolved(self.state).items()]
-        orders = [Order(name, place, time) for place in range(len(self.instances.drawn)) for name, time in until]
-        begun = [order for order in orders if all(map(self.pool.is_begun, self._wanted([order])))]
-        return {"paid": {(order.algorithm, order.instance) for order in begun}, "spent": self.pool.spent}
+        return {"is_paid": lambda order: all(map(self.pool.is_paid, self._wanted([order]))), "spent": self.pool.spent}
 
 
 def _call_in_thread(function: Callable[[], Answer], then: Callable[[], None]) -> Future[Answer]:

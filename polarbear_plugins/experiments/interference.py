@@ -29,7 +29,10 @@ _SLOWER = 0.1  # share of the time alone from which on it is a warning
 
 
 class Interference:
-    """Compares how long a reference run takes beside the runs of a race with how long it took alone.
+    """Compares how long a reference run takes beside the runs of a race with how long it takes if it has a core.
+
+    That is for how long it had a processor before the race: on a machine that is busy then, it took longer than that,
+    too, which is told at once.
 
     It is due by the work that has been given to the workers, not by the clock: then it takes its turn between runs that
     wait for a worker, and is performed while others run.
@@ -42,7 +45,8 @@ class Interference:
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
-        self._alone: list[float] = []
+        self._alone: list[float] = []  # for how long they had a processor
+        self._before: list[float] = []  # and how long they took
         self._beside: list[float] = []
         self._under_way: set[Request] = set()
         self._gap = _FIRST
@@ -74,9 +78,15 @@ class Interference:
         return [self.request()]
 
     def take_alone(self, outcomes: Iterable[Outcome]) -> None:
-        """Note reference runs that were performed alone, without the first one: a new process takes longer for it."""
-        seconds = [outcome.seconds for outcome in outcomes if self._ends(outcome) and outcome.failure is None]
-        self._alone += seconds[1:]
+        """Note reference runs before the race, without the first one: a new process takes longer for it.
+
+        Warns if they took longer than they had a processor.
+        """
+        performed = [outcome for outcome in outcomes if self._ends(outcome) and outcome.failure is None]
+        for outcome in performed[1:]:
+            self._alone.append(float(outcome.trajectory.best[0]))
+            self._before.append(outcome.seconds)
+        self._warn_once(self._before, "took {slower:.0%} longer before this race than it had a processor", "")
 
     def take(self, outcome: Outcome) -> bool:
         """Note an outcome if it is that of a reference run, and warn once if it takes longer than alone; else false."""
@@ -84,37 +94,42 @@ class Interference:
             return False
         if outcome.failure is None:
             self._beside.append(outcome.seconds)
-            self._warn_once()
+            if len(self._beside) >= _LEAST:
+                took = "takes {slower:.0%} longer beside the runs of this race than alone"
+                self._warn_once(self._beside[-_RECENT:], took, "they slow each other down, or ")
         return True
 
     def figures(self) -> dict[str, float]:
-        """Median seconds ``alone`` and ``beside`` others, how much ``slower`` that is, and how often it was measured.
+        """Seconds ``alone`` and ``beside`` others, how much ``slower`` that is, and how often it was measured.
 
-        Nothing if that was too seldom.
+        If that was too seldom beside the runs of the race, those before it if the machine was busy then, else nothing.
         """
-        return self._figures(self._beside)
+        if len(self._beside) >= _LEAST:
+            return self._figures(self._beside)
+        before = self._figures(self._before)
+        return before if before.get("slower", 0.0) > _SLOWER else {}
 
-    def _figures(self, beside: list[float]) -> dict[str, float]:
-        if not self._alone or len(self._beside) < _LEAST:
+    def _figures(self, taken: list[float]) -> dict[str, float]:
+        alone = statistics.fmean(self._alone) if self._alone else 0.0  # a clock of a processor may be coarse
+        if not alone or len(taken) < _LEAST:
             return {}
-        alone, others = statistics.median(self._alone), statistics.median(beside)
-        return {"alone": alone, "beside": others, "slower": others / alone - 1.0, "measured": len(self._beside)}
+        others = statistics.median(taken)
+        return {"alone": alone, "beside": others, "slower": others / alone - 1.0, "measured": len(taken)}
 
     def _ends(self, outcome: Outcome) -> bool:
         known = outcome.request in self._under_way
         self._under_way.discard(outcome.request)
         return known
 
-    def _warn_once(self) -> None:
-        recent = self._figures(self._beside[-_RECENT:])
-        if self._warned or not recent or recent["slower"] <= _SLOWER:
+    def _warn_once(self, taken: list[float], took: str, why: str) -> None:
+        found = self._figures(taken)
+        if self._warned or not found or found["slower"] <= _SLOWER:
             return
         self._warned = True
         warnings.warn(
-            f"A reference run takes {recent['slower']:.0%} longer beside the runs of this race than alone "
-            f"({1e3 * recent['beside']:.3g} and {1e3 * recent['alone']:.3g} ms): they slow each other down, or "
-            "something else runs here, and a race against the clock counts that as their own time. Use fewer workers, "
-            "or a machine on which nothing else runs.",
+            f"A reference run {took.format(**found)} ({1e3 * found['beside']:.3g} and {1e3 * found['alone']:.3g} ms): "
+            f"{why}something else runs here, and a race against the clock counts that as the time of its runs. Use "
+            "fewer workers, or a machine on which nothing else runs.",
             PolarBearWarning,
             stacklevel=2,
         )

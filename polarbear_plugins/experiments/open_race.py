@@ -185,9 +185,7 @@ class Race:
     def _stop(self, stopped: StopReason) -> RaceResult:
         driver = self._driver
         driver.pool.withdraw()
-        noted = noted_interference(driver.dispatcher)
-        if driver.journal is not None and (noted or driver.journal.about.get("stopped") != stopped):
-            driver.journal.write_about(stopped=stopped, **driver.spent(), **noted)
+        driver.note_end(stopped, **noted_interference(driver.dispatcher))
         return self.result(stopped)
 
     def result(self, stopped: StopReason) -> RaceResult:
@@ -197,6 +195,7 @@ class Race:
 
     def _result(self, stopped: StopReason | str, continuation: Continuation | None) -> RaceResult:
         driver = self._driver
+        spent = driver.pool.ended_cost if stopped == "running" else driver.pool.spent
         return RaceResult(
             state=self.state,
             stopped=stopped,
@@ -205,7 +204,7 @@ class Race:
             about={**self._versions, **self._origin(), **self._interference()},
             identities=tuple(driver.instances.drawn[: len(self.state.table.instances)]),
             continuation=continuation,
-            unused_cost=unused_cost(self.state, driver.pool.spent),
+            unused_cost=unused_cost(self.state, spent),
         )
 
     def _interference(self) -> dict[str, Any]:

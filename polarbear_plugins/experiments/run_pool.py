@@ -71,6 +71,7 @@ class RunPool:
         self.spent = 0.0
         self._make_request, self._plans_by_horizon = make_request, plans_by_horizon
         self._under_way: dict[Request, WantedRun] = {}
+        self._under_way_cost = 0.0
         self._horizons: dict[RunKey, float] = {}  # of runs under way
         self._stored_round: dict[RunKey, int] = {}  # of finished runs
         self._used: set[RunKey] = set()  # runs of earlier rounds
@@ -93,6 +94,7 @@ class RunPool:
 
     def plan(self, runs: Iterable[WantedRun], number: int) -> None:
         """Begin what is missing of a round; before, :meth:`withdraw` what waits for a worker."""
+        self._count_time()
         self._used.update(self._planned)
         self._round = number
         self._planned = {wanted.key: wanted for wanted in runs}
@@ -107,6 +109,11 @@ class RunPool:
         return len(self._planned)
 
     @property
+    def ended_cost(self) -> float:
+        """Cost of all runs that have ended, in whatever way; of those under way some may never begin."""
+        return self.spent - self._under_way_cost
+
+    @property
     def missing(self) -> int:
         """Number of runs that the round waits for."""
         return len(self._missing)
@@ -118,6 +125,7 @@ class RunPool:
 
     def run_ahead(self, runs: Iterator[WantedRun], most: float | None) -> None:
         """Begin runs of later rounds while workers have nothing else to do, and not more than ``most`` is spent."""
+        self._count_time()
         while self.dispatcher.room > 0:
             wanted = next(runs, None)
             if wanted is None or (most is not None and self.spent + wanted.order.until > most):
@@ -127,6 +135,7 @@ class RunPool:
 
     def withdraw(self) -> None:
         """Take back what has not begun."""
+        self._count_time()
         for request in self.dispatcher.withdraw(self._under_way):
             self.spent -= self._end(request).order.until
 
@@ -140,7 +149,7 @@ class RunPool:
         """Wait for runs to finish; :meth:`finish` them once they are stored."""
         in_flight = self.dispatcher.in_flight
         outcomes = self.dispatcher.collect()
-        self._utilisation.add(in_flight, self.dispatcher.capacity)
+        self._count_time(in_flight)
         runs = []
         for outcome in outcomes:
             wanted = self._end(outcome.request)
@@ -181,6 +190,10 @@ class RunPool:
     def is_begun(self, wanted: WantedRun) -> bool:
         """Whether a run is finished or under way."""
         return self._begun(wanted) or self.has(wanted)
+
+    def is_paid(self, wanted: WantedRun) -> bool:
+        """Whether a run is sure to cost nothing more: a longer one that is under way may fail, and be repeated."""
+        return self._horizons.get(wanted.key) == wanted.order.until or self.has(wanted)
 
     def used_failures(self) -> list[Failure]:
         """Failed runs that rounds have used."""
@@ -228,16 +241,23 @@ class RunPool:
             return False
         return horizon >= wanted.order.until
 
+    def _count_time(self, in_flight: int | None = None) -> None:
+        """Count the time since the last call, in which so many runs were under way; by default as many as now."""
+        now = self.dispatcher.in_flight if in_flight is None else in_flight
+        self._utilisation.add(now, self.dispatcher.capacity)
+
     def _begin(self, runs: Iterable[WantedRun]) -> None:
         for wanted in runs:
             request = self._make_request(wanted)
             self._under_way[request] = wanted
             self._horizons[wanted.key] = wanted.order.until
             self.spent += wanted.order.until
+            self._under_way_cost += wanted.order.until
             self.dispatcher.submit(request)
 
     def _end(self, request: Request) -> WantedRun:
         wanted = self._under_way.pop(request)
+        self._under_way_cost -= wanted.order.until
         if self._horizons.get(wanted.key) == wanted.order.until:
             del self._horizons[wanted.key]
         return wanted
@@ -275,12 +295,12 @@ class _Utilisation:
 
     def __init__(self) -> None:
         self._busy = self._there = 0.0
-        self._last = time.monotonic()
+        self._last: float | None = None
 
     def add(self, in_flight: int, capacity: int | None) -> None:
-        """Count the time since the last call, in which so many runs were under way."""
+        """Count the time since the last call, in which so many runs were under way; it begins with the first one."""
         now = time.monotonic()
-        if capacity is not None:
+        if capacity is not None and self._last is not None:
             self._busy += min(in_flight, capacity) * (now - self._last)
             self._there += capacity * (now - self._last)
         self._last = now

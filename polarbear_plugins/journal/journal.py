@@ -146,8 +146,8 @@ class Journal(JournalContent):
         with self._writing():
             self._rows.write("instances", _identity_rows(start, identities))
 
-    def add_runs(self, runs: Iterable[JournalRun]) -> None:
-        """Store finished runs.
+    def add_runs(self, runs: Iterable[JournalRun], about: Mapping[str, Any] | None = None) -> None:
+        """Store finished runs, and what they change in the description of the race.
 
         When this returns they survive the end of this process.  They are also on the disk, unless they and the runs
         before them that are not took less than 0.05 s together and the journal is not durable; then a later call
@@ -163,6 +163,8 @@ class Journal(JournalContent):
         try:
             with self._writing():
                 self._rows.write("runs", rows, replace=True)
+                if about:
+                    self._rows.write("about", _about_rows(about), replace=True)
         finally:
             if not sync:
                 self._query("PRAGMA synchronous = FULL")

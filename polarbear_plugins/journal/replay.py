@@ -149,9 +149,10 @@ def replay(journal: JournalContent, about: Mapping[str, Any]) -> tuple[RaceState
                 if entry.after_round == finished.number:
                     state = enter(state, entry.algorithm)
     unused = [run for runs in by_round.values() for run in runs]
-    # A race stops if every run of its first round failed; resuming it repeats them.
-    all_failed = not rounds and len(journal.failures) == len(unused)
-    return state, [] if all_failed else unused
+    # A race stops if every run of its first round failed; resuming it repeats them.  Those ahead of time may be good.
+    if not rounds and all(run.failure is not None for run in unused if run.round != NO_ROUND):
+        unused = [run for run in unused if run.failure is None]
+    return state, unused
 
 
 def spent_so_far(

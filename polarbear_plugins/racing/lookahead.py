@@ -38,7 +38,8 @@ def ahead(
         Whether a run has finished.
     """
     limit = state.settings.max_rounds
-    if limit is not None and len(state.rounds) + 1 >= limit:
+    rounds_left = None if limit is None else limit - len(state.rounds) - 1
+    if rounds_left is not None and rounds_left <= 0:
         return
     taken = {(order.algorithm, order.instance) for order in planned}
     awaited = list(planned)
@@ -59,8 +60,8 @@ def ahead(
     first = max(first, len(state.table.instances))
     last = 2 * first + _BATCHES * state.settings.batch_max
     last = last if available is None else min(last, available)
-    # The next round is no larger than if nothing is settled in this one.
-    near = first + int(next_batch(state.batch, 1, 1, first, state.settings))
+    last = last if rounds_left is None else _reach(state, first, rounds_left, last)
+    near = _reach(state, first, 1, last)
     for place in range(first, last):
         for name, time in until.items():
             order = Order(name, place, time)
@@ -69,3 +70,14 @@ def ahead(
             elif not waits():
                 return
             yield order
+
+
+def _reach(state: RaceState, first: int, rounds: int, most: int) -> int:
+    """How many instances, up to ``most``, so many rounds after this one reach: most if nothing is settled."""
+    batch, reached = state.batch, first
+    for _ in range(rounds):
+        if reached >= most:
+            return most
+        batch = int(next_batch(batch, 1, 1, reached, state.settings))
+        reached += batch
+    return min(reached, most)

@@ -6,7 +6,7 @@ state never changes; each step returns the next one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -34,7 +34,7 @@ def plan(
     state: RaceState,
     available: int | None = None,
     *,
-    paid: Collection[tuple[str, int]] = (),
+    is_paid: Callable[[Order], bool] = lambda _: False,
     spent: float | None = None,
 ) -> Plan:
     """Runs of the next round: which algorithm, on which instance, until which timepoint.
@@ -43,8 +43,8 @@ def plan(
     ----------
     available
         Number of instances in all; ``None`` if unlimited.
-    paid
-        Algorithms and places of instances of runs that were begun ahead of time, and cost nothing more.
+    is_paid
+        Whether a run was made ahead of time, and costs nothing more.
     spent
         Cost of everything begun so far; by default that of the runs that the race rests on.
     """
@@ -64,13 +64,13 @@ def plan(
         orders = [Order(name, place, until) for place in range(drawn, drawn + batch) for name, until in running]
     if settings.max_cost is not None:
         budget = settings.max_cost - (state.cost if spent is None else spent)
-        orders = _affordable(orders, budget / settings.replications, paid, drawn)
+        orders = _affordable(orders, budget / settings.replications, is_paid, drawn)
     return Plan(tuple(orders), None if orders else "max_cost")
 
 
-def _affordable(orders: list[Order], budget: float, paid: Collection[tuple[str, int]], drawn: int) -> list[Order]:
+def _affordable(orders: list[Order], budget: float, is_paid: Callable[[Order], bool], drawn: int) -> list[Order]:
     """The first orders that a budget is enough for; new instances, from place ``drawn`` on, with all their runs."""
-    costs = [0.0 if (order.algorithm, order.instance) in paid else order.until for order in orders]
+    costs = [0.0 if is_paid(order) else order.until for order in orders]
     count = int(np.searchsorted(np.cumsum(costs), budget, side="right"))
     while 0 < count < len(orders) and orders[count].instance == orders[count - 1].instance >= drawn:
         count -= 1

@@ -42,7 +42,7 @@ def interference_text(result: RaceResult) -> str:
     if slower <= _SLOWER:
         return ""
     return (
-        f"A reference run took {slower:.0%} longer beside the runs of this race than alone, by the median of "
+        f"A reference run took {slower:.0%} longer here than with a core to itself, by the median of "
         f"{found['measured']:,}: the seconds are those of a busy machine."
     )
 

@@ -59,7 +59,7 @@ def test_waiting_workers_are_a_reason_for_the_other_schedule() -> None:
     says = first_round_text(of_timings(1.0, 30.0, workers=8))
     assert says.endswith(
         "They take about 30 s with 8 workers, busy for 52% of it. With --schedule continuous, workers go on with later "
-        "runs instead of waiting."
+        "runs instead of waiting, at a higher cost."
     )
 
 
@@ -79,3 +79,10 @@ def test_times_are_lower_bounds_if_a_run_was_ended(capsys: Any) -> None:
     assert row_b == ["b", "more", "than", "30", "s"]
     assert row_c == ["c", "failed", "it\\u001bbroke"]
     assert "The slowest takes at least 60 times as long as the quickest." in lines
+
+
+def test_nothing_is_concluded_from_differences_between_runs_that_are_too_short_to_be_timed(capsys: Any) -> None:
+    show_dry_run(of_timings(0.0003, 0.0009), "mine on yours", as_json=False)
+    assert "times as long as" not in capsys.readouterr().out
+    show_dry_run(of_timings(0.0003, 0.03), "mine on yours", as_json=False)
+    assert "The slowest takes 100 times as long as the quickest." in capsys.readouterr().out

@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 from builders import assert_same_result
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from polarbear_plugins import RaceResult, RaceSettings, race, resume
 from polarbear_plugins.errors import PolarBearError
+from polarbear_plugins.execution.requests import single_threaded
 from polarbear_plugins.experiments.watching import Progress
 from polarbear_plugins.journal.copies import journal_copy
 from polarbear_plugins.plugins.synthetic import SyntheticSuite, synthetic_portfolio
@@ -158,3 +160,19 @@ def test_mpi_gives_the_same_result(here: RaceResult, tmp_path: Path) -> None:
         timeout=120,
     )
     assert_same_result(RaceResult.load(result), here, about=False)
+
+
+def test_runs_in_threads_leave_the_process_the_threads_that_it_had() -> None:
+    def threads() -> set[int]:
+        return {library["num_threads"] for library in threadpool_info()}
+
+    with threadpool_limits(2):
+        assert threads() == {2}
+        first, second = single_threaded(), single_threaded()
+        first.__enter__()
+        assert threads() == {1}
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert threads() == {1}  # for the run that goes on
+        second.__exit__(None, None, None)
+        assert threads() == {2}

@@ -20,12 +20,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polarbear_plugins import RaceResult, RaceSettings, Trajectory, load_plugins, race, resume
-from polarbear_plugins.errors import InvalidInputError, RunWarning
+from polarbear_plugins.errors import InvalidInputError, PolarBearError, RunWarning
 from polarbear_plugins.execution.local_processes import LocalProcesses
 from polarbear_plugins.execution.requests import Request, RunExecutor, perform
 from polarbear_plugins.experiments import driver
 from polarbear_plugins.experiments.watching import Progress
 from polarbear_plugins.journal.copies import journal_copy
+from polarbear_plugins.journal.journal import Journal
+from polarbear_plugins.journal.reading import NO_ROUND, JournalRun
 from polarbear_plugins.journal.replay import load_result
 from polarbear_plugins.plugins.synthetic import SyntheticAlgorithm, SyntheticSuite, synthetic_portfolio
 from polarbear_plugins.posterior.posterior import Posterior
@@ -50,6 +52,7 @@ class Workers(RunExecutor):
         self._changed = threading.Condition()
         self._closing = False
         self.begun: list[Request] = []
+        self.done: list[Request] = []
         self.running: list[tuple[Future[Any], Request]] = []
         threading.Thread(target=self._serve, daemon=True).start()
 
@@ -99,6 +102,7 @@ class Workers(RunExecutor):
                     call[0].set_result(perform(call[1]))
                 except Exception as problem:
                     call[0].set_exception(problem)
+                self.done.append(call[1])
 
 
 def at_random(seed: int) -> Choose:
@@ -375,6 +379,42 @@ def test_a_longer_run_that_failed_is_repeated_as_far_as_it_is_needed(workers: Ca
     assert not result.failures
 
 
+def number_of(instance: str) -> int:
+    return int(instance.rpartition("-")[2])
+
+
+class FailsAtFirst(SyntheticAlgorithm):
+    """Fails on the first instances while something is missing."""
+
+    missing = True
+
+    def run(self, problem: Any, horizon: float, seed: int, /) -> Trajectory:
+        trajectory = super().run(problem, horizon, seed)
+        if self.missing and number_of(trajectory.instance) <= 6:
+            raise RuntimeError("no licence")
+        return trajectory
+
+
+@pytest.mark.filterwarnings("ignore:.*not everything is as it was:polarbear_plugins.errors.PolarBearWarning")
+def test_a_first_round_that_failed_is_repeated_also_if_runs_ahead_of_it_did_not(
+    in_rounds: RaceResult, workers: Callable[..., Workers], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    portfolio = [FailsAtFirst(one.name, one.log_ratings, one.correlation) for one in synthetic_portfolio(**OPTIONS)]
+    path = tmp_path / "race.db"
+    with pytest.warns(RunWarning), pytest.raises(PolarBearError, match="Every run of the first round failed"):
+        race(portfolio, SyntheticSuite(), TIMES, CONTINUOUS, workers=0, journal=path)
+    good = next(run for run in in_rounds.trajectories() if number_of(run.instance) == 7)
+    with Journal.open(path) as journal:
+        journal.add_runs([JournalRun(NO_ROUND, good, 0.1)])
+    monkeypatch.setattr(FailsAtFirst, "missing", False)
+    executor = workers(4, at_random(1))
+    result = resume(path, portfolio, SyntheticSuite(), executor=executor)
+    assert_same_answer(in_rounds, replace(result, about=in_rounds.about))
+    assert (good.algorithm, good.instance) not in {
+        (request.algorithm_name, request.identity.name) for request in executor.begun
+    }
+
+
 class FailsLater(SyntheticAlgorithm):
     """Fails from the seventh instance on."""
 
@@ -442,6 +482,37 @@ def test_a_race_that_was_interrupted_goes_on_as_if_it_had_not_been(
     assert not again & set(before)
     assert [run[:2] for run in stored_runs(path)][: len(before)] == [run[:2] for run in before]
     assert_same_result(load_result(path), result)
+
+
+class CrashError(Exception):
+    """The process ends without a word to anybody."""
+
+
+@pytest.mark.parametrize(("rounds", "runs"), [(1, 0), (3, 0), (4, 12), (5, 25)])
+def test_after_a_crash_all_that_has_ended_was_spent_and_nothing_that_waited_for_a_worker(
+    workers: Callable[..., Workers], tmp_path: Path, rounds: int, runs: int
+) -> None:
+    rng = at_random(2)
+
+    def choose(requests: list[Request]) -> int:
+        time.sleep(0.004)  # so that many wait
+        return rng(requests)
+
+    path, executor = tmp_path / "race.db", workers(3, choose)
+    done: list[float] = []
+
+    def crash(progress: Progress) -> None:
+        if progress.result is not None:
+            assert progress.result.cost + progress.result.unused_cost <= done[-1] + 3 * 3.0
+        done.append(sum(request.horizon for request in list(executor.done)))
+        if len(progress.state.rounds) >= rounds and progress.done >= runs:
+            raise CrashError
+
+    with pytest.raises(CrashError):
+        synthetic(replace(CONTINUOUS, max_rounds=9), executor, journal=path, progress=crash)
+    stopped = load_result(path)
+    # What was done two calls ago has surely been stored; at most one of each worker is done and not noted here.
+    assert done[-3] <= stopped.cost + stopped.unused_cost <= done[-1] + 3 * 3.0
 
 
 def stored_runs(path: Path) -> list[tuple[str, str, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from polarbear_plugins import Trajectory
 from polarbear_plugins.errors import PolarBearError, RunWarning
 from polarbear_plugins.execution.dispatcher import Dispatcher
 from polarbear_plugins.execution.requests import Request, RunExecutor
+from polarbear_plugins.experiments import run_pool
 from polarbear_plugins.experiments.run_pool import RunPool, WantedRun
 from polarbear_plugins.journal.reading import NO_ROUND
 from polarbear_plugins.problems.protocols import Identity
@@ -95,7 +97,7 @@ def test_a_run_that_was_begun_for_longer_serves_until_where_it_is_needed() -> No
     assert pool.missing == 0
     assert best(pool.take()) == [[299.0, 298.0]]
     assert pool.take()[0].horizon == 2.0
-    assert pool.spent == 3.0
+    assert (pool.spent, pool.ended_cost) == (3.0, 3.0)
 
 
 def test_of_an_algorithm_that_plans_by_its_horizon_the_run_that_was_asked_for_counts_whichever_ends_last() -> None:
@@ -172,9 +174,9 @@ def test_what_is_withdrawn_before_it_began_costs_nothing_and_can_be_begun_again(
     pool.begin(wanted("a", 3.0))
     pool.executor.busy = True
     pool.begin(wanted("b", 2.0))
-    assert pool.spent == 5.0
+    assert (pool.spent, pool.ended_cost) == (5.0, 0.0)
     pool.withdraw()
-    assert pool.spent == 3.0
+    assert (pool.spent, pool.ended_cost) == (3.0, 0.0)
     assert pool.is_begun(wanted("a", 3.0))
     assert not pool.is_begun(wanted("b", 2.0))
 
@@ -186,8 +188,44 @@ def test_nothing_is_begun_ahead_that_would_cost_more_than_the_limit() -> None:
     assert pool.spent == 3.0
 
 
+def test_a_longer_run_is_paid_for_a_shorter_one_only_when_it_has_not_failed() -> None:
+    pool = Pool()
+    pool.begin(wanted("a", 3.0), wanted("b", 3.0), wanted("planner", 3.0))
+    assert all(pool.is_paid(wanted(name, 3.0)) for name in ("a", "b", "planner"))
+    assert not any(pool.is_paid(wanted(name, until)) for name in ("a", "b", "planner") for until in (2.0, 4.0))
+    pool.end("a", 3.0)
+    with pytest.warns(RunWarning, match="'b'"):
+        pool.end("b", 3.0, failure="no memory")
+    pool.end("planner", 3.0)
+    assert [pool.is_paid(wanted(name, 2.0)) for name in ("a", "b", "planner")] == [True, False, False]
+    assert not pool.is_paid(wanted("a", 4.0))
+
+
 def test_a_worker_that_runs_something_is_busy_until_it_ends() -> None:
     pool = Pool()
     pool.plan([wanted("a", 1.0)], 1)
+    pool.begin(wanted("b", 1.0))  # it waits
     pool.end("a", 1.0)
     assert pool.progress()["utilisation"] == 1.0
+
+
+def test_the_time_between_two_rounds_in_which_workers_have_nothing_to_do_does_not_count_as_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(run_pool, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    pool = Pool()
+    pool.plan([wanted("a", 1.0)], 1)
+    clock[0] = 1.0
+    pool.end("a", 1.0)
+    assert pool.progress()["utilisation"] == 1.0
+    clock[0] = 4.0  # of inference
+    pool.plan([wanted("a", 1.0, 1)], 2)
+    clock[0] = 5.0
+    pool.end("a", 1.0, 1)
+    assert pool.progress()["utilisation"] == 2 / 5
+    clock[0] = 9.0  # of waiting for somebody
+    pool.run_ahead(iter([wanted("b", 1.0)]), None)
+    clock[0] = 10.0
+    pool.end("b", 1.0)
+    assert pool.progress()["utilisation"] == 3 / 10

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polarbear_plugins import RaceSettings, Trajectory
+from polarbear_plugins.problems.protocols import Identity
 from polarbear_plugins.racing.lookahead import ahead
 from polarbear_plugins.racing.rules import decide, enter, last_unresolved, observe, plan
 from polarbear_plugins.racing.state import Order, RaceState, start_race
+from polarbear_plugins.racing.stored import StoredRivals, start_against
 
 NAMES = "abc"
 TIMES = (1.0, 2.0, 4.0)
@@ -78,6 +80,21 @@ def test_the_last_round_runs_nothing_ahead() -> None:
     assert list(ahead(state, plan(state).orders))
     state = undecided(state)
     assert list(ahead(state, plan(state).orders)) == []
+    late = enter(state, "d")
+    assert {order.algorithm for order in plan(late).orders} == {"d"}
+    assert list(ahead(late, plan(replace(late, batch=1)).orders)) == []
+
+
+@given(rounds=st.integers(2, 5), batch=st.integers(1, 3))
+def test_no_instance_is_asked_for_that_the_rounds_that_are_left_cannot_reach(rounds: int, batch: int) -> None:
+    state = first = started(max_rounds=rounds, batch_size=batch, batch_min=1, batch_max=64)
+    later = {order.instance for order in ahead(first, plan(first).orders)}
+    # As large as can be: nothing is ever settled.
+    while (planned := plan(state)).over is None:
+        reached = {order.instance for order in planned.orders}
+        state = undecided(state)
+    assert planned.over == "max_rounds"
+    assert max(later) == max(reached)
 
 
 @given(st.integers(0, 30))
@@ -115,3 +132,13 @@ def test_beyond_the_next_round_nothing_runs_once_everything_before_has_finished(
     for unfinished in (orders[0], Order("a", 5, 4.0)):
         later = ahead(state, orders, is_finished=lambda order, awaited=unfinished: order != awaited)
         assert {order.instance for order in later} > set(range(2, 7))
+
+
+def test_newcomers_run_ahead_on_the_instances_of_an_archive_and_on_no_others() -> None:
+    instances = tuple(Identity(f"i{place}") for place in range(5))
+    values = {(name, one.name): [np.array([3.0, 2.0, 1.0])] for name in "ab" for one in instances}
+    settings = RaceSettings(seed=0, batch_size=2, batch_min=2, batch_max=4)
+    state = start_against("c", TIMES, settings, StoredRivals(values, instances, {}))
+    orders = plan(state).orders
+    assert [order.instance for order in orders] == [0, 1]
+    assert [(order.algorithm, order.instance) for order in ahead(state, orders)] == [("c", 2), ("c", 3), ("c", 4)]

@@ -335,9 +335,12 @@ def test_a_limit_that_is_reached_within_an_instance_leaves_the_whole_instance_ou
 def test_runs_that_are_paid_cost_nothing_more_and_all_that_was_spent_counts() -> None:
     race = state(2, 3, max_cost=20.0, batch_size=8)  # 6 for an instance
     assert {order.instance for order in plan(race).orders} == {0, 1, 2}
-    paid = {("a", 0), ("b", 0), ("a", 4)}
-    assert {order.instance for order in plan(race, paid=paid, spent=9.0).orders} == {0, 1}
-    assert {order.instance for order in plan(race, paid=paid, spent=8.0).orders} == {0, 1, 2}
+
+    def is_paid(order: Order) -> bool:
+        return (order.algorithm, order.instance) in {("a", 0), ("b", 0), ("a", 4)}
+
+    assert {order.instance for order in plan(race, is_paid=is_paid, spent=9.0).orders} == {0, 1}
+    assert {order.instance for order in plan(race, is_paid=is_paid, spent=8.0).orders} == {0, 1, 2}
     assert {order.instance for order in plan(race, spent=9.0).orders} == {0}
 
 

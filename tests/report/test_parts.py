@@ -264,8 +264,8 @@ def test_a_busy_machine_is_told_where_seconds_count(told: RaceResult) -> None:
     figures = {"alone": 0.03, "beside": 0.036, "slower": 0.2, "measured": 12}
     [sentence] = assumptions(replace(told, about={"interference": figures}))
     assert sentence == (
-        "A reference run took 20% longer beside the runs of this race than alone, by the median of 12: the seconds are "
-        "those of a busy machine."
+        "A reference run took 20% longer here than with a core to itself, by the median of 12: the seconds are those "
+        "of a busy machine."
     )
     assert assumptions(replace(told, about={"interference": {**figures, "slower": 0.1}})) == []
 

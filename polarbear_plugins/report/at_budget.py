@@ -18,7 +18,7 @@ from polarbear_plugins.selection.preferences import probability_best
 from polarbear_plugins.selection.stretches import Stretch, stretches
 from polarbear_plugins.selection.support import SUPPORTED
 
-_LITTLE = 0.001  # a smaller regret has no figure: draws can hardly tell it from 0
+LITTLE = 0.001  # a smaller regret has no figure: draws can hardly tell it from 0
 
 
 def choices_at_timepoints(result: RaceResult, robust: Posterior, unit: str = "") -> list[dict[str, Any]]:
@@ -56,8 +56,8 @@ def choice_text(choice: Choice, time: str, p_best: float, draws: int) -> str:
     """Sentences about the choice for one budget."""
     sure = f"P(best) {bounded(p_best, draws)}, support {bounded(choice.support, draws)}"
     regret, more = f"{choice.expected_regret:.2g}", f"{100 * choice.expected_regret:.2g} more"
-    if choice.expected_regret < _LITTLE:
-        regret, more = f"below {_LITTLE:g}", f"less than {100 * _LITTLE:g} more"
+    if choice.expected_regret < LITTLE:
+        regret, more = f"below {LITTLE:g}", f"less than {100 * LITTLE:g} more"
     cost = (
         f"Expected regret {regret}: on average over what is uncertain, the best choice would be first among those that "
         f"are left on {more} of 100 new instances than {choice.algorithm}."

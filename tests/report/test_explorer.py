@@ -139,6 +139,15 @@ def test_a_budget_that_is_surer_or_less_sure_than_the_advice_around_it_says_so(
     assert [at["says"].partition(" more of 100 new instances than b.")[2] for at in found] == says
 
 
+def test_the_summary_of_p_best_is_no_surer_than_the_draws(told: RaceResult) -> None:
+    ratings = np.full((4000, 3, 5), 0.02)
+    ratings[..., told.algorithms.index("a")] = 0.92
+    posterior = posterior_of(ratings, algorithms=told.algorithms, timepoints=told.timepoints)
+    said = data_of(replace(told, _posterior=posterior), unit="s")["summaries"]
+    assert said["best"] == "Highest: a > 0.999 at 10 s, a > 0.999 at 100, a > 0.999 at 2,000."
+    assert said["ratings"] == "Highest: a 0.92 at 10 s, a 0.92 at 100, a 0.92 at 2,000."
+
+
 def test_no_number_stands_where_nothing_was_observed(gappy: RaceResult) -> None:
     data = data_of(gappy)
     c, left = gappy.algorithms.index("c"), [data["names"][place] for place in data["left"]]

@@ -78,6 +78,62 @@ def test_both_sizes_show_all_charts_without_scrolling_sideways_or_complaints(bro
         assert browser.problems == []
 
 
+def test_on_a_phone_words_stay_whole_cells_do_not_overlap_and_doubt_is_in_sight(
+    browser: Browser, tmp_path: Path
+) -> None:
+    names = ["differential-evolution", "dual-annealing", "random-search", "x" * 60]
+    values = np.random.default_rng(1).normal(size=(12, 3, 4))
+    result = analyze(table_of(values, algorithms=names), RaceSettings(seed=1, draws=300))
+    path = write_report(result, tmp_path / "few.html", plugins=Plugins(), unit="evaluations")
+    browser.open(path, width=390)
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+    # A word on two lines has a box on each; only names longer than a cell may have them.
+    split = browser.run(
+        "[...document.querySelectorAll('td')].flatMap(cell => {"
+        " const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), found = [];"
+        " for (let node = walk.nextNode(); node; node = walk.nextNode()) {"
+        "  for (const word of node.data.matchAll(/[A-Za-z]+/g)) {"
+        "   const range = new Range(); range.setStart(node, word.index); range.setEnd(node, word.index + word[0].length);"
+        "   if (new Set([...range.getClientRects()].map(box => box.top)).size > 1) { found.push(word[0]); } } }"
+        " return found; })"
+    )
+    assert set(split) <= {"x" * 60}
+    over = browser.run(
+        "[...document.querySelectorAll('td')].filter(cell => cell.scrollWidth > cell.clientWidth + 1)"
+        ".map(cell => cell.textContent)"
+    )
+    assert over == []
+    assert browser.run("document.querySelector('#budgets .doubt').getBoundingClientRect().right") <= 390
+    swatch = "document.querySelector('#algorithms .swatch')"
+    assert browser.run(f"{swatch}.getClientRects().length") == 1  # the colour stands at its top, before the name
+
+
+def test_a_long_name_leaves_words_and_values_beside_it_whole(browser: Browser, tmp_path: Path) -> None:
+    names = ["a", "x" * 120, "<b>bold</b>"]
+    values = np.random.default_rng(1).normal(size=(12, 3, 3))
+    result = analyze(table_of(values, algorithms=names), RaceSettings(seed=1, draws=300))
+    path = write_report(result, tmp_path / "long.html", plugins=Plugins())
+    for width in SIZES:
+        browser.open(path, width=width)
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        bar = "document.querySelector('#explore-bar')"
+        right = browser.run(f"{bar}.getBoundingClientRect().right")
+        assert browser.run(f"{bar}.querySelector('select').getBoundingClientRect().right") <= right
+        # No word is narrower than its letters: each has one line.
+        lines = browser.run(
+            "[...document.querySelectorAll('#explore-bar label, .item .value')].flatMap(one => {"
+            " const walk = document.createTreeWalker(one, NodeFilter.SHOW_TEXT), found = [];"
+            " for (let node = walk.nextNode(); node; node = walk.nextNode()) {"
+            "  if (node.parentElement.closest('option')) { continue; }"
+            "  for (const word of node.data.matchAll(/[^ ]+/g)) {"
+            "   const range = new Range(); range.setStart(node, word.index);"
+            "   range.setEnd(node, word.index + word[0].length);"
+            "   found.push(new Set([...range.getClientRects()].map(box => box.top)).size); } }"
+            " return found; })"
+        )
+        assert set(lines) == {1}
+
+
 def test_the_mouse_and_the_arrow_keys_show_the_values_at_the_nearest_timepoint(browser: Browser, page: Path) -> None:
     for width in SIZES:
         browser.open(page, width=width)

@@ -30,9 +30,7 @@ def choices_at_timepoints(result: RaceResult, robust: Posterior, unit: str = "")
     """
     times = [f"{time} {unit}".rstrip() for time in timepoint_texts(result.timepoints)]
     around = [
-        stretch
-        for stretch in stretches(robust, result.pareto_set)
-        for _ in range(stretch.first, stretch.last + 1)
+        stretch for stretch in stretches(robust, result.pareto_set) for _ in range(stretch.first, stretch.last + 1)
     ]
     found = []
     for place, choice in enumerate(select_at_timepoints(robust, result.pareto_set)):

@@ -103,8 +103,10 @@ def test_where_the_advice_over_time_is_another_one_the_sentence_says_so(told: Ra
         (
             [0.9, 1.0, 1.0],
             [
-                " Over the budgets 10 to 2,000 together, b is supported (97 % on average), which is the advice above; "
-                "for this one alone the data are not as sure.",
+                (
+                    " Over the budgets 10 to 2,000 together, b is supported (97 % on average), which is the advice above; "
+                    "for this one alone the data are not as sure."
+                ),
                 "",
                 "",
             ],
@@ -114,8 +116,10 @@ def test_where_the_advice_over_time_is_another_one_the_sentence_says_so(told: Ra
             [0.9, 1.0, 0.9],
             [
                 "",
-                " Over the budgets 10 to 2,000 together, no choice is supported: the advice above is about all of "
-                "them.",
+                (
+                    " Over the budgets 10 to 2,000 together, no choice is supported: the advice above is about all of "
+                    "them."
+                ),
                 "",
             ],
         ),

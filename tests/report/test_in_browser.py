@@ -93,7 +93,8 @@ def test_on_a_phone_words_stay_whole_cells_do_not_overlap_and_doubt_is_in_sight(
         " const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), found = [];"
         " for (let node = walk.nextNode(); node; node = walk.nextNode()) {"
         "  for (const word of node.data.matchAll(/[A-Za-z]+/g)) {"
-        "   const range = new Range(); range.setStart(node, word.index); range.setEnd(node, word.index + word[0].length);"
+        "   const range = new Range(); range.setStart(node, word.index);"
+        "   range.setEnd(node, word.index + word[0].length);"
         "   if (new Set([...range.getClientRects()].map(box => box.top)).size > 1) { found.push(word[0]); } } }"
         " return found; })"
     )

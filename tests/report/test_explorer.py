@@ -104,8 +104,8 @@ def test_where_the_advice_over_time_is_another_one_the_sentence_says_so(told: Ra
             [0.9, 1.0, 1.0],
             [
                 (
-                    " Over the budgets 10 to 2,000 together, b is supported (97 % on average), which is the advice above; "
-                    "for this one alone the data are not as sure."
+                    " Over the budgets 10 to 2,000 together, b is supported (97 % on average), which is the advice "
+                    "above; for this one alone the data are not as sure."
                 ),
                 "",
                 "",

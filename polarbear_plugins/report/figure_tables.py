@@ -97,7 +97,8 @@ def wins_table(posterior: Posterior) -> tuple[Markup, str]:
     def cell(one: int, other: int) -> str:
         if one == other or not (seen[one] and seen[other]):
             return "-"
-        return f"{_win(logs[:, one] - logs[:, other]):.2f}"
+        share = f"{_win(logs[:, one] - logs[:, other]):.2f}"
+        return {"0.00": "< 0.01", "1.00": "> 0.99"}.get(share, share)  # no rating is 0
 
     rows = [[names[one], *(cell(one, other) for other in order)] for one in order]
     return html_table(

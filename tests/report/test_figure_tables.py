@@ -64,6 +64,12 @@ def test_wins_are_those_of_the_row_over_the_column() -> None:
     ]
 
 
+def test_nobody_wins_always() -> None:
+    ratings = np.tile([0.9995, 0.0005], (10, 1, 1))
+    table, _ = figure_tables.wins_table(posterior_of(ratings, algorithms=("a", "b"), timepoints=[1.0]))
+    assert cells_of(table)[1:] == [["a", "-", "> 0.99"], ["b", "< 0.01", "-"]]
+
+
 def test_dominance_names_the_rival_of_each_round_until_the_elimination(told: RaceResult) -> None:
     table, says = figure_tables.dominance_table(told)
     assert says == "P(dominated) and by whom, round by round"

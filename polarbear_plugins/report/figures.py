@@ -164,7 +164,7 @@ class Figures:
             if self._unit and "time" in ax.get_xlabel():
                 ax.set_xlabel(f"time ({self._unit})", parse_math=False)
             ax.figure.savefig(file, format="svg", metadata=_METADATA)
-        kind = f' class="static" data-figure="{name}"' if name in _REPLACED else ""
+        kind = ' class="static"' if name in _REPLACED else ""
         return Markup(
             f'<figure{kind}><div class="wide">{_inline(visible(file.getvalue()), name, says)}</div>'
             f"<figcaption>{text(says)}</figcaption></figure>\n"

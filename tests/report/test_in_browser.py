@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -196,7 +197,8 @@ def test_following_fades_others_everywhere_and_the_table_sorts_and_filters(brows
     browser.click("#algorithms tr.followed button.plain")  # again: nobody
     assert browser.run("document.querySelectorAll('.item.faded').length") == 0
     names = (
-        "Array.from(document.querySelectorAll('#algorithms tbody tr:not([hidden])'), row => row.cells[0].textContent)"
+        "Array.from(document.querySelectorAll('#algorithms table[data-sortable] tbody tr:not([hidden])'),"
+        " row => row.cells[0].textContent)"
     )
     first = "document.querySelector('#algorithms th button')"
     browser.run(f"{first}.click()")
@@ -209,7 +211,7 @@ def test_following_fades_others_everywhere_and_the_table_sorts_and_filters(brows
         " one.dispatchEvent(new Event('input')); })()"
     )
     assert (
-        browser.run("document.querySelectorAll('#algorithms table:first-of-type tbody tr:not([hidden])').length") == 3
+        browser.run("document.querySelectorAll('#algorithms table[data-sortable] tbody tr:not([hidden])').length") == 3
     )
     assert browser.problems == []
 
@@ -286,7 +288,7 @@ def test_a_portfolio_of_up_to_three_has_a_value(browser: Browser, page: Path, ra
 def test_a_link_restores_everything_and_one_that_means_nothing_does_no_harm(browser: Browser, page: Path) -> None:
     state = (
         "#preference=final&risk=best&follow=E&axis=log&budget=4&zoom=2,6&draw=1,2,3,4,5,6,7,8&members=0,1&pair=1,0"
-        "&sort=0,-1&filter=out"
+        "&sort=0,-1&filter=out&rounds=1,2"
     )
     look = (
         "[...['preference', 'risk', 'budget-slider'].map(name => document.getElementById(name).value),"
@@ -296,11 +298,12 @@ def test_a_link_restores_everything_and_one_that_means_nothing_does_no_harm(brow
         " document.querySelectorAll('#explore-portfolio input:checked').length,"
         " Array.from(document.querySelectorAll('#explore-pair select'), one => one.value).join(),"
         " document.querySelector('#explore-ratings .tools button').hidden,"
+        " document.querySelector('#explore-rounds .tools button').hidden,"
         " document.querySelector('#algorithms input').value,"
         " document.querySelector('#algorithms th').getAttribute('aria-sort')]"
     )
     browser.open(page, state)
-    expected = ["final", "best", "3", "log", "E", "1,2,3,4,5,6,7,8", 2, "1,0", False, "out", "descending"]
+    expected = ["final", "best", "3", "log", "E", "1,2,3,4,5,6,7,8", 2, "1,0", False, False, "out", "descending"]
     assert browser.run(look) == expected
     browser.run("document.querySelector('#explore-bar button').click()")
     link = browser.run("document.querySelector('#explore-bar input[type=text]').value")
@@ -331,8 +334,32 @@ def test_downloads_are_the_data_and_the_figures(browser: Browser, page: Path) ->
     assert browser.downloaded("dominance.csv").startswith(b"round,algorithm,rival,p_dominated\r\n1,A,")
     browser.run("document.querySelector('[aria-label^=\"PNG of P(best)\"]').click()")
     assert browser.downloaded("timeline.png").startswith(b"\x89PNG")
-    browser.run("document.querySelector('[aria-label^=\"SVG of P(best)\"]').click()")
-    assert ET.fromstring(browser.downloaded("timeline.svg")).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314
+    assert browser.problems == []
+
+
+def test_every_chart_can_be_saved_as_lines_and_texts_as_it_is_shown(browser: Browser, page: Path) -> None:
+    browser.open(page, "#follow=E")
+    data = data_of(browser)
+    svg = "{http://www.w3.org/2000/svg}"
+    for name, title in [("timeline", "P(best)"), ("ratings", "Mean"), ("pair", "One"), ("dominance", "P(dom")]:
+        browser.run(f"document.querySelector('[aria-label^=\"SVG of {title}\"]').click()")
+        found = ET.fromstring(browser.downloaded(f"{name}.svg"))  # noqa: S314
+        assert found.tag == f"{svg}svg"
+        texts = [text.text or "" for text in found.iter(f"{svg}text")]
+        assert texts[-1].removeprefix("P(").split()[0] in data["names"]
+        paths = [path for path in found.iter(f"{svg}path") if path.get("fill") == "none"]
+        assert len(paths) == {"timeline": len(data["left"]), "pair": 2}.get(name, 7)
+        assert all(len(re.findall("[ML]", path.get("d", ""))) >= 2 for path in paths[:2])
+        if name == "ratings":  # the one that is followed is wider, and has the only band
+            place = data["names"].index("E")
+            assert [path.get("stroke-width") for path in paths] == ["3" if one == place else "1.7" for one in range(7)]
+            assert len([path for path in found.iter(f"{svg}path") if path.get("fill") != "none"]) == 1
+            # Heights are those of the ratings: a straight line maps one to the other.
+            heights = [float(y) for y in re.findall(r"[ML][\d.-]+ ([\d.-]+)", paths[0].get("d", ""))]
+            slope = np.polyfit(data["ratings"]["mean"][0], heights, 1)
+            assert slope[0] < 0
+            assert np.allclose(np.polyval(slope, data["ratings"]["mean"][0]), heights, atol=0.02)
+            assert "At 10 evaluations" in texts
     assert browser.problems == []
 
 
@@ -362,7 +389,7 @@ def test_without_matplotlib_the_charts_work(browser: Browser, gappy: RaceResult,
     browser.open(path)
     assert browser.run("document.querySelectorAll('svg').length") == 0
     assert browser.run("document.querySelectorAll('.explore canvas').length") == 4
-    assert browser.run("document.querySelectorAll('[aria-label^=SVG]').length") == 0
+    assert browser.run("document.querySelectorAll('[aria-label^=SVG]').length") == 3
     # A gap and a dash where c was not observed.
     browser.run("document.querySelector('#explore-ratings .plot').focus()")
     browser.key("Home")

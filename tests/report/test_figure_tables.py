@@ -86,6 +86,14 @@ def test_dominance_names_the_rival_of_each_round_until_the_elimination(told: Rac
     assert any("-" in row for row in rows)
 
 
+def test_the_round_of_an_elimination_still_has_its_probability(told: RaceResult) -> None:
+    [out, *_] = told.eliminations
+    rounds = tuple(replace(done, rivals={**done.rivals, out.algorithm: (out.by, 0.5)}) for done in told.rounds)
+    table, _ = figure_tables.dominance_table(replace(told, state=replace(told.state, rounds=rounds)))
+    cells = [row[1 + told.algorithms.index(out.algorithm)] for row in cells_of(table)[1:]]
+    assert [cell.endswith(f" by {out.by}") for cell in cells] == [done.number <= out.round for done in told.rounds]
+
+
 def test_allocation_counts_instances(told: RaceResult) -> None:
     table, says = figure_tables.allocation_table(told)
     assert says == "instances at some timepoints"

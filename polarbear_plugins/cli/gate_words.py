@@ -121,6 +121,18 @@ def _left_out(comparison: GateComparison) -> list[str]:
             f"Left out for want of a partner: {_runs(pairing.base_left_out, 'run')} of base and "
             f"{_runs(pairing.new_left_out, 'run')} of new{apart}."
         )
+    for side, count in (("base", pairing.base_without_value), ("new", pairing.new_without_value)):
+        if count:
+            sentences.append(
+                f"{_runs(count, 'run')} of {side} never had a value, which counts as losing to any run that had one."
+            )
+    # Budgets are those that both have, unless others are asked for.
+    until, longer = sorted([(pairing.base_until, "base"), (pairing.new_until, "new")])
+    if max(each.budget for each in comparison.verdicts) <= until[0] < longer[0]:
+        sentences.append(
+            f"Runs of {until[1]} were watched until {amount(until[0])} at most, those of {longer[1]} until "
+            f"{amount(longer[0])}: nothing later was compared."
+        )
     rules = {
         "cut": "are not compared from there on",
         "hold": "keep their last value from there on, which is an assumption",

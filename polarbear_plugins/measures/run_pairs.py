@@ -42,6 +42,10 @@ class Pairing:
         Runs without a partner.
     one_sided
         Instances that only one of the two has.
+    base_without_value, new_without_value
+        Runs in pairs that never had a value, and so lose to any that had.
+    base_until, new_until
+        How far the run of a pair that was watched longest was watched.
     groups
         Groups to which the instances belong; 0 if they are not grouped.
     unit
@@ -54,6 +58,10 @@ class Pairing:
     base_left_out: int
     new_left_out: int
     one_sided: int
+    base_without_value: int
+    new_without_value: int
+    base_until: float
+    new_until: float
     groups: int
     unit: PairUnit
 
@@ -119,6 +127,7 @@ def pair_runs(
         )
     ends = EndsOfRuns(ended, budgets)
     values: list[tuple[FloatArray, FloatArray]] = []
+    paired: dict[str, list[Trajectory]] = {"base": [], "new": []}
     names: list[str] = []
     by_seed = 0
     for instance in shared:
@@ -127,6 +136,8 @@ def pair_runs(
             by_seed += one == two
             names.append(instance)
             pair = {"base": mine[one], "new": other[two]}
+            for side, run in pair.items():
+                paired[side].append(run)
             settled = ends.settle({side: {0: SampledRun.of(run, budgets)} for side, run in pair.items()})
             values.append((settled["base"][0], settled["new"][0]))
     group_of = {instance: named.of(instance) for instance in shared}
@@ -141,6 +152,10 @@ def pair_runs(
         base_left_out=sum(map(len, sides[0].values())) - len(names),
         new_left_out=sum(map(len, sides[1].values())) - len(names),
         one_sided=len(sides[0].keys() ^ sides[1].keys()),
+        base_without_value=_without_value(paired["base"]),
+        new_without_value=_without_value(paired["new"]),
+        base_until=max(run.horizon for run in paired["base"]),
+        new_until=max(run.horizon for run in paired["new"]),
         groups=len({group for group in group_of.values() if group is not None}),
         unit=unit,
     )
@@ -159,6 +174,11 @@ def _by_instance(runs: Iterable[Trajectory], groups: GroupsOfRuns, side: str) ->
             )
         seeds[run.seed] = run
     return found
+
+
+def _without_value(runs: Iterable[Trajectory]) -> int:
+    """How many of the runs never had a value."""
+    return sum(bool((run.best == np.inf).all()) for run in runs)
 
 
 def _matched(base: Iterable[int], new: Iterable[int]) -> list[tuple[int, int]]:

@@ -187,6 +187,16 @@ def _add_bar(ax: Axes, image: Any) -> None:
     label_y(ax.figure.colorbar(image, ax=ax, pad=0.02, shrink=0.9).ax, "probability of a win")
 
 
+def _win_text(share: float) -> str:
+    """A probability in three or four characters; no rating is 0, so that none is 0 or 1.
+
+    >>> _win_text(0.256), _win_text(0.001), _win_text(0.999)
+    ('.26', '<.01', '>.99')
+    """
+    text = f"{share:.2f}".removeprefix("0")
+    return {".00": "<.01", "1.00": ">.99"}.get(text, text)
+
+
 def _write_numbers(ax: Axes, wins: FloatArray, sure: BoolArray) -> bool:
     """Write numbers into the cells, as large as they fit, if they would not be too small to read; says whether."""
     width, height = size_in_points(ax)
@@ -197,7 +207,7 @@ def _write_numbers(ax: Axes, wins: FloatArray, sure: BoolArray) -> bool:
         ax.text(
             j,
             i,
-            f"{wins[i, j]:.2f}".replace("0.", ".", 1),
+            _win_text(wins[i, j]),
             ha="center",
             va="center",
             fontsize=min(cell, 7.5),

@@ -1,4 +1,4 @@
-"""Texts of figures: titles, labels, names, legends.  All are shown verbatim."""
+"""Texts of figures: titles, labels, names, legends.  All are shown verbatim, but for characters that hide others."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from polarbear_plugins.errors import visible
 from polarbear_plugins.extras import require
 from polarbear_plugins.plots.look import look
 
@@ -135,12 +136,14 @@ def label_columns(ax: Axes, names: Sequence[str]) -> None:
 def break_lines(name: str, line: int) -> str:
     """Name with line breaks after spaces or punctuation, or anywhere if a part is too long.
 
+    What would turn, hide or overwrite other characters is written as an escape.
+
     >>> print(break_lines("sep-CMA-ES with restarts", 16))
     sep-CMA-ES with
     restarts
     """
     lines = [""]
-    for part in re.findall(rf"[^\s_\-+/.,:;]{{1,{line}}}[\s_\-+/.,:;]*|[\s_\-+/.,:;]+", name):
+    for part in re.findall(rf"[^\s_\-+/.,:;]{{1,{line}}}[\s_\-+/.,:;]*|[\s_\-+/.,:;]+", visible(name)):
         if lines[-1] and len(lines[-1]) + len(part.rstrip()) > line:
             lines.append("")
         lines[-1] += part

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from polarbear_plugins.arrays import FloatArray
 from polarbear_plugins.display.text import timepoint_texts
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.report.advice import either
 from polarbear_plugins.selection.choice import Choice, select_at_timepoints
 from polarbear_plugins.selection.preferences import probability_best
-from polarbear_plugins.selection.stretches import stretches
+from polarbear_plugins.selection.stretches import Stretch, stretches
 from polarbear_plugins.selection.support import SUPPORTED
 
-_LITTLE = 0.001  # a smaller regret has no figure: draws can hardly tell it from 0
+LITTLE = 0.001  # a smaller regret has no figure: draws can hardly tell it from 0
 
 
 def choices_at_timepoints(result: RaceResult, robust: Posterior, unit: str = "") -> list[dict[str, Any]]:
@@ -28,10 +29,8 @@ def choices_at_timepoints(result: RaceResult, robust: Posterior, unit: str = "")
     posterior to choose from.
     """
     times = [f"{time} {unit}".rstrip() for time in timepoint_texts(result.timepoints)]
-    advised = [
-        stretch.algorithm
-        for stretch in stretches(robust, result.pareto_set)
-        for _ in range(stretch.first, stretch.last + 1)
+    around = [
+        stretch for stretch in stretches(robust, result.pareto_set) for _ in range(stretch.first, stretch.last + 1)
     ]
     found = []
     for place, choice in enumerate(select_at_timepoints(robust, result.pareto_set)):
@@ -40,11 +39,7 @@ def choices_at_timepoints(result: RaceResult, robust: Posterior, unit: str = "")
         known: dict[str, Any] = {"p_best": {name: p if name in seen else None for name, p in p_best.items()}}
         if len(seen) > 1:
             says = choice_text(choice, times[place], p_best[choice.algorithm], robust.draws)
-            if advised[place] != choice.algorithm:
-                says += (
-                    f" Over the budgets around it the advice above is {advised[place]}: a change must gain at least "
-                    "0.01 in rating on average over time."
-                )
+            says += _advice_around(choice, around[place], result.timepoints)
             known |= {"algorithm": choice.algorithm, "supported": choice.supported, "support": choice.support}
             known |= {"regret": choice.expected_regret, "says": says}
         else:
@@ -59,8 +54,8 @@ def choice_text(choice: Choice, time: str, p_best: float, draws: int) -> str:
     """Sentences about the choice for one budget."""
     sure = f"P(best) {bounded(p_best, draws)}, support {bounded(choice.support, draws)}"
     regret, more = f"{choice.expected_regret:.2g}", f"{100 * choice.expected_regret:.2g} more"
-    if choice.expected_regret < _LITTLE:
-        regret, more = f"below {_LITTLE:g}", f"less than {100 * _LITTLE:g} more"
+    if choice.expected_regret < LITTLE:
+        regret, more = f"below {LITTLE:g}", f"less than {100 * LITTLE:g} more"
     cost = (
         f"Expected regret {regret}: on average over what is uncertain, the best choice would be first among those that "
         f"are left on {more} of 100 new instances than {choice.algorithm}."
@@ -72,6 +67,29 @@ def choice_text(choice: Choice, time: str, p_best: float, draws: int) -> str:
         f"With a budget of {time}, no choice is supported: {choice.algorithm} is highest ({sure}, less than "
         f"{SUPPORTED:g}){others}. {cost}"
     )
+
+
+def _advice_around(choice: Choice, stretch: Stretch, grid: FloatArray) -> str:
+    """Sentence about the advice for the stretch of budgets around it, where that is another one; else empty."""
+    if stretch.first == stretch.last:
+        return ""
+    texts = timepoint_texts(grid)
+    span = f"{texts[stretch.first]} to {texts[stretch.last]}"
+    if not stretch.supported:
+        alone = " Over the budgets {} together, no choice is supported: the advice above is about all of them."
+        return alone.format(span) if choice.supported else ""
+    if stretch.algorithm != choice.algorithm:
+        return (
+            f" Over the budgets {span} the advice above is {stretch.algorithm}: a change must gain at least 0.01 in "
+            "rating on average over time."
+        )
+    if not choice.supported:
+        sure = "more than 99 %" if stretch.support > 0.995 else f"{100 * stretch.support:.0f} %"
+        return (
+            f" Over the budgets {span} together, {stretch.algorithm} is supported ({sure} on average), which is the "
+            "advice above; for this one alone the data are not as sure."
+        )
+    return ""
 
 
 def _without_rivals(seen: Sequence[str], candidates: Sequence[str], time: str) -> str:

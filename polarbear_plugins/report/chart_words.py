@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from polarbear_plugins.display.text import few_places, spans_text, visible
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.report.at_budget import bounded
 from polarbear_plugins.report.words import misfits
 
 
@@ -59,18 +60,18 @@ def summaries(data: Mapping[str, Any]) -> dict[str, str]:
     names, left, unit = data["names"], data["left"], data["unit"]
     places = few_places(len(data["times"]))
 
-    def highest(lines: Sequence[Sequence[float | None]], who: Sequence[str]) -> str:
+    def highest(lines: Sequence[Sequence[float | None]], who: Sequence[str], told: Callable[[float], str]) -> str:
         parts = []
         for at in places:
             known = [(value, name) for name, line in zip(who, lines, strict=True) if (value := line[at]) is not None]
             value, name = max(known, key=lambda pair: pair[0], default=(None, ""))
             time = f"at {data['timeTexts'][at]}{f' {unit}' if unit and at == places[0] else ''}"
-            parts.append(f"{name} {value:.2f} {time}" if value is not None else f"not observed {time}")
+            parts.append(f"{name} {told(value)} {time}" if value is not None else f"not observed {time}")
         return f"Highest: {', '.join(parts)}."
 
     found = {
-        "ratings": highest(data["ratings"]["mean"], names),
-        "best": highest(data["best"], [names[place] for place in left]),
+        "ratings": highest(data["ratings"]["mean"], names, lambda rating: f"{rating:.2f}"),
+        "best": highest(data["best"], [names[place] for place in left], lambda p: bounded(p, data["draws"])),
     }
     rounds = data["rounds"]
     if rounds is not None:

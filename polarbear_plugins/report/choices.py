@@ -9,6 +9,8 @@ import numpy as np
 from polarbear_plugins.display.html import Markup, html_table, text
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.report.advice import either
+from polarbear_plugins.report.at_budget import LITTLE, bounded
 from polarbear_plugins.report.words import misfits
 from polarbear_plugins.selection.choice import Choice, select_each
 from polarbear_plugins.selection.preferences import PreferenceLike
@@ -63,10 +65,11 @@ def selection_section(
     first = choices["uniform"]["expected"]
     options = "".join(f'<option value="{text(key)}">{text(says)}</option>' for key, (says, _) in preferences.items())
     risks = "".join(f'<option value="{risk}">{risk}: {text(says)}</option>' for risk, says in RISKS.items())
+    doubtful = "" if first["supported"] else " doubtful"
     table = html_table(COLUMNS, first["rows"]).replace("<tbody>", '<tbody id="choice-rows">')
     overview = html_table(
         ("preference", *RISKS),
-        [[says, *(choices[key][risk]["algorithm"] for risk in RISKS)] for key, (says, _) in preferences.items()],
+        [[says, *(_chosen(choices[key][risk]) for risk in RISKS)] for key, (says, _) in preferences.items()],
     )
     note = (
         ""
@@ -87,29 +90,40 @@ def selection_section(
         f"over time by the preference.{basis}</p>"
         f'<form id="control" class="control" hidden><label>Preference <select id="preference">{options}</select>'
         f'</label><label>Risk <select id="risk">{risks}</select></label></form>'
-        f'<div aria-live="polite"><p class="says" id="choice-says">{text(first["says"])}</p>'
+        f'<div aria-live="polite"><p class="says{doubtful}" id="choice-says">{text(first["says"])}</p>'
         f'<div class="wide">{table}</div></div>'
         f'{figures}{note}<h3>All choices</h3><div class="wide">{overview}</div>'
     )
 
 
+def _chosen(choice: dict[str, Any]) -> str:
+    """Name of the choice, and that the data do not support it."""
+    return str(choice["algorithm"]) if choice["supported"] else f"{choice['algorithm']} (not supported)"
+
+
 def _describe(choice: Choice, preference: str, risk: str) -> dict[str, Any]:
+    draws = len(choice.values)
     rows = [
         [
             str(name),
-            f"{row['score']:.3g}",
+            bounded(row["score"], draws) if choice.risk == "best" else f"{row['score']:.3g}",
             f"{row['mean']:.3g}",
             f"{row['low']:.3g} to {row['high']:.3g}",
-            f"{row['p_best']:.3g}",
-            f"{row['expected_regret']:.3g}",
+            bounded(row["p_best"], draws),
+            f"< {LITTLE:g}" if row["expected_regret"] < LITTLE else f"{row['expected_regret']:.3g}",
         ]
         for name, row in choice.summary().iterrows()
     ]
-    lost = f"Expected regret {choice.expected_regret:.3g}: the value lost on average against the best choice."
-    says = f"Choose {choice.algorithm} (preference {preference}; risk {risk}). {lost}"
-    if not choice.supported:
+    regret = f"below {LITTLE:g}" if choice.expected_regret < LITTLE else f"{choice.expected_regret:.3g}"
+    lost = f"Expected regret {regret}: the value lost on average against the best choice."
+    if len(choice.candidates) == 1:
+        says = f"{choice.algorithm} is the only one that is left (preference {preference}; risk {risk})."
+    elif choice.supported:
+        says = f"Choose {choice.algorithm} (preference {preference}; risk {risk}). {lost}"
+    else:
+        others = f"; {either(choice.rivals)} may be better" if choice.rivals else ""
         says = (
-            f"No choice is supported (preference {preference}; risk {risk}): {choice.algorithm} is highest, "
-            f"{', '.join(choice.rivals)} may be better. {lost}"
+            f"No choice is supported (preference {preference}; risk {risk}): {choice.algorithm} is highest{others}. "
+            f"{lost}"
         )
-    return {"algorithm": choice.algorithm, "says": says, "rows": rows}
+    return {"algorithm": choice.algorithm, "supported": choice.supported, "says": says, "rows": rows}

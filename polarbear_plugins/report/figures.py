@@ -17,6 +17,15 @@ from polarbear_plugins.plots.style import narrow_figures
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.result import RaceResult
 from polarbear_plugins.report.explorer import MOST_NAMES
+from polarbear_plugins.report.figure_tables import (
+    allocation_table,
+    dominance_table,
+    model_check_table,
+    ratings_table,
+    timeline_table,
+    wins_table,
+    with_table,
+)
 from polarbear_plugins.report.words import misfits
 from polarbear_plugins.selection.preferences import PreferenceLike
 
@@ -56,64 +65,70 @@ class Figures:
 
     def ratings(self) -> Markup:
         """Ratings over time."""
-        return self._draw(
+        figure = self._draw(
             "ratings",
             f"The probability of being the best of all on a new instance, over time{self._by_model}: posterior means, "
             f"and bands that {'would ' * bool(self._by_model)}hold the truth with probability 90 %. Eliminated "
             "algorithms are grey.",
             lambda: plots.plot_ratings(self._result.posterior, eliminated=self._out, colour=self.colours),
         )
+        return with_table(figure, *ratings_table(self._result.posterior))
 
     def timeline(self) -> Markup:
         """Which algorithm is best when; empty if only one is left."""
         if len(self._result.pareto_set) == 1:
             return Markup("")
-        return self._draw(
+        figure = self._draw(
             "timeline",
             "The probability of having the highest rating among the algorithms that are left, over time.",
             lambda: plots.plot_timeline(self._robust, among=self._result.pareto_set, colour=self.colours),
         )
+        return with_table(figure, *timeline_table(self._robust, self._result.pareto_set))
 
     def dominance(self) -> Markup:
         """Probability of being dominated, round by round."""
         if len(self._result.rounds) < 2:
             return Markup("")
-        return self._draw(
+        figure = self._draw(
             "dominance",
             "For each algorithm and round the probability that its strongest rival dominates it. A cross is an "
             "elimination, a diamond an algorithm all of whose pairs are settled.",
             lambda: plots.plot_dominance(self._result, colour=self.colours),
         )
+        return with_table(figure, *dominance_table(self._result))
 
     def allocation(self) -> Markup:
         """Where the budget went."""
-        return self._draw(
+        figure = self._draw(
             "allocation",
             "How many instances each algorithm was run on, up to which time. The race spends where something is open.",
             lambda: plots.plot_allocation(self._result),
         )
+        return with_table(figure, *allocation_table(self._result))
 
     def wins(self) -> Markup:
         """Win probabilities at the last timepoint."""
         last = float(self._result.timepoints[-1])
-        return self._draw(
+        figure = self._draw(
             "wins",
             f"The probability that the row's algorithm beats the column's at the last timepoint, {last:,.5g}"
             f"{self._by_model}.",
             lambda: plots.plot_wins(self._result.posterior, timepoint=last),
         )
+        return with_table(figure, *wins_table(self._result.posterior))
 
     def model_check(self) -> Markup:
         """Observed and modelled shares of first places."""
         check = self._result.check
         if check is None:
             return Markup("")
-        return self._draw(
+        figure = self._draw(
             "check",
             "The share of the instances on which each algorithm is first, over time: points as observed, lines by the "
             "model.",
             lambda: plots.plot_model_check(check, colour=self.colours),
         )
+        return with_table(figure, *model_check_table(check))
 
     def values(self, preferences: Mapping[str, tuple[str, PreferenceLike]]) -> Markup:
         """Posterior of the values, a figure for each preference; without the script only the first is shown."""
@@ -149,7 +164,7 @@ class Figures:
             if self._unit and "time" in ax.get_xlabel():
                 ax.set_xlabel(f"time ({self._unit})", parse_math=False)
             ax.figure.savefig(file, format="svg", metadata=_METADATA)
-        kind = f' class="static" data-figure="{name}"' if name in _REPLACED else ""
+        kind = ' class="static"' if name in _REPLACED else ""
         return Markup(
             f'<figure{kind}><div class="wide">{_inline(visible(file.getvalue()), name, says)}</div>'
             f"<figcaption>{text(says)}</figcaption></figure>\n"

@@ -50,19 +50,19 @@ def budgets(result: RaceResult, robust: Posterior, colours: Mapping[str, str], u
         inside = slice(stretch.first, stretch.last + 1)
         rating = mean[inside, posterior.algorithms.index(stretch.algorithm)]
         sure = (top[:, inside] == result.pareto_set.index(stretch.algorithm)).mean(axis=0)
-        open_to = "" if stretch.supported else f"not supported: {', '.join(stretch.rivals)} may be best"
+        # In the same cell: on a narrow page the last columns may be out of sight.
+        open_to = f"not supported: {', '.join(stretch.rivals)} may be best"
+        doubt = "" if stretch.supported else f' <div class="doubt">{text(open_to)}</div>'
         return [
             spans(grid, (np.arange(grid.size) >= stretch.first) & (np.arange(grid.size) <= stretch.last))[0],
-            with_swatch(stretch.algorithm, colours),
+            Markup(f"{with_swatch(stretch.algorithm, colours)}{doubt}"),
             range_text(rating),
-            # Rounded to 1 it would be surer than any number of draws.
-            range_text(sure).replace("1.00", "> 0.99"),
+            chances_text(sure),
             "> 99%" if stretch.support > 0.995 else f"{stretch.support:.0%}",
-            open_to,
         ]
 
     table = html_table(
-        ("budget", "highest", ">rating", ">P(best)", ">support", ""),
+        ("budget", "highest", ">rating", ">P(best)", ">support"),
         [row(stretch) for stretch in found],
     )
     of_whom = "of those that are left, by first places" if robust is not result.posterior else "of all"
@@ -171,7 +171,7 @@ def open_questions(result: RaceResult, expected: Forecast | None) -> Markup:
         i, j = (result.algorithms.index(name) for name in (one, other))
         where = np.isin(grid, times)
         better, equivalent = relations.p_better[where, i, j], relations.p_equivalent[where, i, j]
-        rows.append([one, other, spans_text(grid, where), range_text(better), range_text(equivalent)])
+        rows.append([one, other, spans_text(grid, where), chances_text(better), chances_text(equivalent)])
     columns = ("one", "other", "not settled at", ">P(one is better)", ">P(equivalent)")
     settings = result.settings
     count = len(pairs)
@@ -291,3 +291,12 @@ def range_text(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str
     """Lowest and highest value, as text."""
     low, high = f"{values.min():.2f}", f"{values.max():.2f}"
     return low if low == high else f"{low} to {high}"
+
+
+def chances_text(probabilities: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str:
+    """Lowest and highest probability, as text; rounded to 0 or 1 they would be surer than any number of draws.
+
+    >>> chances_text(np.array([0.001, 0.5])), chances_text(np.array([0.999, 1.0]))
+    ('< 0.01 to 0.50', '> 0.99')
+    """
+    return range_text(probabilities).replace("0.00", "< 0.01").replace("1.00", "> 0.99")

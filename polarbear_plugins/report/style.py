@@ -6,7 +6,7 @@ from pathlib import Path
 
 _ASSETS = Path(__file__).parent / "assets"
 # Pure functions first, then what uses them; the last one starts everything.
-SCRIPTS = ("pure", "page", "state", "chart", "charts", "budget", "preference", "rows", "choose", "start")
+SCRIPTS = ("pure", "page", "state", "picture", "chart", "charts", "budget", "preference", "rows", "choose", "start")
 
 
 def _read(name: str) -> str:

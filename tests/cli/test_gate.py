@@ -33,7 +33,8 @@ def make(tmp_path: Path) -> Make:
         for k in range(instances):
             end = f",g{k % int(str(group))}" if group else ""
             value = 1 if k < better else more.get("value", 3)
-            rows += [f"{quoted},f{k},{seed},{time},{value},100{end}" for seed in seeds for time in (1, 10)]  # type: ignore[attr-defined]
+            horizon = more.get("horizon", 100)
+            rows += [f"{quoted},f{k},{seed},{time},{value},{horizon}{end}" for seed in seeds for time in (1, 10)]  # type: ignore[attr-defined]
         path = tmp_path / name
         path.write_text("\n".join(rows))
         return str(path)
@@ -52,6 +53,24 @@ def test_the_exit_code_says_whether_the_gate_passes(make: Make, better: int, cod
     assert word in found.stdout
     assert f"The gate {'fails' if code else 'passes'}: the new version is" in found.stdout
     assert "P(any false better or worse) is at most 0.01 for all 5 budgets together" in found.stdout
+
+
+def test_runs_that_never_had_a_value_are_said_to_lose_for_that(make: Make) -> None:
+    found = GATE.run(middle(make), make("new.csv", 0, value="nan"))
+    assert found.exit_code == 1
+    assert "\n12 runs of new never had a value, which counts as losing to any run that had one.\n" in found.stdout
+    found = GATE.run(make("new.csv", 11, value="nan"), middle(make))
+    assert "\n1 run of base never had a value, which counts" in found.stdout
+    assert "never had a value" not in GATE.run(middle(make), make("new.csv", 0)).stdout
+
+
+def test_a_version_that_ends_earlier_is_said_to_be_compared_no_further(make: Make) -> None:
+    short, long = make("new.csv", 0, horizon=10), middle(make, horizon=1000)
+    says = "Runs of {} were watched until 10 at most, those of {} until 1,000: nothing later was compared."
+    assert says.format("new", "base") in GATE.run(long, short).stdout
+    assert says.format("base", "new") in GATE.run(short, long).stdout
+    assert "nothing later was compared" not in GATE.run(long, short, "--budgets", "10,100").stdout  # a dash says it
+    assert "were watched until" not in GATE.run(long, long).stdout
 
 
 def test_stricter_gates_fail_on_open_and_without_better(make: Make) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import table_of, two_kinds
+from builders import posterior_of, table_of, two_kinds
 from command_line import run_example
 
 from polarbear_plugins import (
@@ -521,6 +521,14 @@ def test_the_timeline_shows_the_probability_of_being_best(result: RaceResult) ->
     vertices = ax.collections[0].get_paths()[0].vertices
     assert np.isclose(vertices[:, 1].max(), best.max())
     assert len(ax.collections) == 3
+
+
+def test_nobody_wins_always_and_no_name_turns_another() -> None:
+    pytest.importorskip("matplotlib")
+    ratings = np.tile([0.9995, 0.0005], (10, 1, 1))
+    ax = plot_wins(posterior_of(ratings, algorithms=("a\u202eb", "c"), timepoints=[1.0]))
+    assert [text.get_text() for text in ax.texts] == [">.99", "<.01"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a\\u202eb", "c"]
 
 
 def test_wins_are_those_at_the_last_timepoint_reached(result: RaceResult) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from dataclasses import replace
 
@@ -11,7 +12,9 @@ from builders import posterior_of, table_of
 
 from polarbear_plugins import RaceResult, select
 from polarbear_plugins.display.html import Markup
+from polarbear_plugins.racing.state import Elimination
 from polarbear_plugins.report.advice import advice_from
+from polarbear_plugins.report.at_budget import bounded
 from polarbear_plugins.report.choices import RISKS, choices_of, preferences_of, selection_section
 from polarbear_plugins.selection.stretches import Stretch, stretches
 
@@ -57,18 +60,45 @@ def test_every_choice_is_that_of_select_and_says_what_it_loses(told: RaceResult)
             chosen = select(told.posterior, told.pareto_set, preference, risk=risk)
             shown = choices[key][risk]
             assert shown["algorithm"] == chosen.algorithm
-            lost = f"Expected regret {chosen.expected_regret:.3g}: the value lost on average against the best choice."
+            assert shown["supported"] == chosen.supported
+            little = chosen.expected_regret < 0.001
+            regret = "below 0.001" if little else f"{chosen.expected_regret:.3g}"
+            lost = f"Expected regret {regret}: the value lost on average against the best choice."
             if chosen.supported:
                 assert shown["says"] == f"Choose {chosen.algorithm} (preference {says}; risk {risk}). {lost}"
             else:
                 assert shown["says"] == (
-                    f"No choice is supported (preference {says}; risk {risk}): {chosen.algorithm} is highest, "
-                    f"{', '.join(chosen.rivals)} may be better. {lost}"
+                    f"No choice is supported (preference {says}; risk {risk}): {chosen.algorithm} is highest; "
+                    f"{' or '.join(chosen.rivals)} may be better. {lost}"
                 )
             for row, (name, values) in zip(shown["rows"], chosen.summary().iterrows(), strict=True):
                 interval = f"{values['low']:.3g} to {values['high']:.3g}"
-                numbers = [f"{values[what]:.3g}" for what in ("score", "mean", "p_best", "expected_regret")]
-                assert row == [name, *numbers[:2], interval, *numbers[2:]]
+                draws = told.posterior.draws
+                score = bounded(values["score"], draws) if risk == "best" else f"{values['score']:.3g}"
+                lost = "< 0.001" if values["expected_regret"] < 0.001 else f"{values['expected_regret']:.3g}"
+                assert row == [name, score, f"{values['mean']:.3g}", interval, bounded(values["p_best"], draws), lost]
+
+
+def test_no_choice_is_surer_than_its_draws(told: RaceResult) -> None:
+    ratings = np.full((4000, 3, 5), 0.02)
+    ratings[..., told.algorithms.index("a")] = 0.92
+    sure = posterior_of(ratings, algorithms=told.algorithms, timepoints=told.timepoints)
+    found = choices_of(told, sure)["final"]
+    assert found["best"]["says"].endswith(
+        "Expected regret below 0.001: the value lost on average against the best choice."
+    )
+    assert [row[0] for row in found["best"]["rows"]] == ["a", "b"]
+    assert [(row[1], row[4]) for row in found["best"]["rows"]] == [("> 0.999", "> 0.999"), ("< 0.001", "< 0.001")]
+    assert [row[5] for row in found["expected"]["rows"]] == ["< 0.001", "0.957"]
+
+
+def test_of_one_that_is_left_no_choice_is_made(told: RaceResult) -> None:
+    last = replace(told.rounds[-1], eliminations=(*told.rounds[-1].eliminations, Elimination("b", "a", 0.99, 3)))
+    alone = replace(told, state=replace(told.state, rounds=(*told.rounds[:-1], last)))
+    assert alone.pareto_set == ("a",)
+    assert choices_of(alone, alone.posterior)["final"]["expected"]["says"] == (
+        "a is the only one that is left (preference final: the whole budget, 2,000; risk expected)."
+    )
 
 
 def test_the_section_shows_the_first_choice_the_control_and_all_choices(told: RaceResult) -> None:
@@ -82,10 +112,22 @@ def test_the_section_shows_the_first_choice_the_control_and_all_choices(told: Ra
     assert f'id="choice-says">{first["says"]}</p>' in page
     shown, overview = re.findall(r"<tbody.*?</tbody>", page)
     assert shown.startswith('<tbody id="choice-rows">')
-    assert [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>.*?</tr>", shown)] == first["rows"]
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>.*?</tr>", html.unescape(shown))]
+    assert rows == first["rows"]
+    assert 'class="says" id="choice-says"' in page
+    doubtful = choices | {"uniform": choices["uniform"] | {"expected": first | {"supported": False}}}
+    assert 'class="says doubtful" id="choice-says"' in selection_section(told, doubtful, Markup(""))
     assert [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>.*?</tr>", overview)] == [
-        [says, *(choices[key][risk]["algorithm"] for risk in RISKS)] for key, (says, _) in preferences.items()
+        [
+            says,
+            *(
+                choices[key][risk]["algorithm"] + " (not supported)" * (not choices[key][risk]["supported"])
+                for risk in RISKS
+            ),
+        ]
+        for key, (says, _) in preferences.items()
     ]
+    assert {choices[key][risk]["supported"] for key in preferences for risk in RISKS} == {True, False}
     assert "<figure>here</figure>" in page
     assert "follows from first places" not in page
 

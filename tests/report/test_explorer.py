@@ -92,8 +92,64 @@ def test_where_the_advice_over_time_is_another_one_the_sentence_says_so(told: Ra
     found = choices_at_timepoints(told, posterior)
     chosen = [at["algorithm"] for at in found]
     assert chosen[2] != names[2]
-    assert f"Over the budgets around it the advice above is {names[2]}: a change must gain" in found[2]["says"]
+    assert f" Over the budgets 10 to 2,000 the advice above is {names[2]}: a change must gain" in found[2]["says"]
     assert "advice above" not in found[0]["says"]
+
+
+@pytest.mark.parametrize(
+    ("leads", "says"),
+    [
+        # sure at the second and the third, and so on average, but not at the first
+        (
+            [0.9, 1.0, 1.0],
+            [
+                (
+                    " Over the budgets 10 to 2,000 together, b is supported (97 % on average), which is the advice "
+                    "above; for this one alone the data are not as sure."
+                ),
+                "",
+                "",
+            ],
+        ),
+        # sure at the second alone
+        (
+            [0.9, 1.0, 0.9],
+            [
+                "",
+                (
+                    " Over the budgets 10 to 2,000 together, no choice is supported: the advice above is about all of "
+                    "them."
+                ),
+                "",
+            ],
+        ),
+        ([0.9, 0.9, 0.9], ["", "", ""]),
+        ([1.0, 1.0, 1.0], ["", "", ""]),
+    ],
+)
+def test_a_budget_that_is_surer_or_less_sure_than_the_advice_around_it_says_so(
+    told: RaceResult, leads: list[float], says: list[str]
+) -> None:
+    """``leads``: the share of the draws in which b is much better than a, at each timepoint."""
+    ratings = np.full((20, 3, 5), 0.02)
+    a, b = (told.algorithms.index(name) for name in "ab")
+    for place, lead in enumerate(leads):
+        first = np.arange(20) < 20 * lead
+        ratings[:, place, b], ratings[:, place, a] = np.where(first, 0.84, 0.1), np.where(first, 0.1, 0.84)
+    posterior = posterior_of(ratings, algorithms=told.algorithms, timepoints=told.timepoints)
+    found = choices_at_timepoints(told, posterior)
+    assert [at["algorithm"] for at in found] == ["b"] * 3
+    assert [at["supported"] for at in found] == [lead == 1 for lead in leads]
+    assert [at["says"].partition(" more of 100 new instances than b.")[2] for at in found] == says
+
+
+def test_the_summary_of_p_best_is_no_surer_than_the_draws(told: RaceResult) -> None:
+    ratings = np.full((4000, 3, 5), 0.02)
+    ratings[..., told.algorithms.index("a")] = 0.92
+    posterior = posterior_of(ratings, algorithms=told.algorithms, timepoints=told.timepoints)
+    said = data_of(replace(told, _posterior=posterior), unit="s")["summaries"]
+    assert said["best"] == "Highest: a > 0.999 at 10 s, a > 0.999 at 100, a > 0.999 at 2,000."
+    assert said["ratings"] == "Highest: a 0.92 at 10 s, a 0.92 at 100, a 0.92 at 2,000."
 
 
 def test_no_number_stands_where_nothing_was_observed(gappy: RaceResult) -> None:

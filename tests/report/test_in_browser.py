@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,6 +79,63 @@ def test_both_sizes_show_all_charts_without_scrolling_sideways_or_complaints(bro
         assert browser.problems == []
 
 
+def test_on_a_phone_words_stay_whole_cells_do_not_overlap_and_doubt_is_in_sight(
+    browser: Browser, tmp_path: Path
+) -> None:
+    names = ["differential-evolution", "dual-annealing", "random-search", "x" * 60]
+    values = np.random.default_rng(1).normal(size=(12, 3, 4))
+    result = analyze(table_of(values, algorithms=names), RaceSettings(seed=1, draws=300))
+    path = write_report(result, tmp_path / "few.html", plugins=Plugins(), unit="evaluations")
+    browser.open(path, width=390)
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+    # A word on two lines has a box on each; only names longer than a cell may have them.
+    split = browser.run(
+        "[...document.querySelectorAll('td')].flatMap(cell => {"
+        " const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), found = [];"
+        " for (let node = walk.nextNode(); node; node = walk.nextNode()) {"
+        "  for (const word of node.data.matchAll(/[A-Za-z]+/g)) {"
+        "   const range = new Range(); range.setStart(node, word.index);"
+        "   range.setEnd(node, word.index + word[0].length);"
+        "   if (new Set([...range.getClientRects()].map(box => box.top)).size > 1) { found.push(word[0]); } } }"
+        " return found; })"
+    )
+    assert set(split) <= {"x" * 60}
+    over = browser.run(
+        "[...document.querySelectorAll('td')].filter(cell => cell.scrollWidth > cell.clientWidth + 1)"
+        ".map(cell => cell.textContent)"
+    )
+    assert over == []
+    assert browser.run("document.querySelector('#budgets .doubt').getBoundingClientRect().right") <= 390
+    swatch = "document.querySelector('#algorithms .swatch')"
+    assert browser.run(f"{swatch}.getClientRects().length") == 1  # the colour stands at its top, before the name
+
+
+def test_a_long_name_leaves_words_and_values_beside_it_whole(browser: Browser, tmp_path: Path) -> None:
+    names = ["a", "x" * 120, "<b>bold</b>"]
+    values = np.random.default_rng(1).normal(size=(12, 3, 3))
+    result = analyze(table_of(values, algorithms=names), RaceSettings(seed=1, draws=300))
+    path = write_report(result, tmp_path / "long.html", plugins=Plugins())
+    for width in SIZES:
+        browser.open(path, width=width)
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        bar = "document.querySelector('#explore-bar')"
+        right = browser.run(f"{bar}.getBoundingClientRect().right")
+        assert browser.run(f"{bar}.querySelector('select').getBoundingClientRect().right") <= right
+        # No word is narrower than its letters: each has one line.
+        lines = browser.run(
+            "[...document.querySelectorAll('#explore-bar label, .item .value')].flatMap(one => {"
+            " const walk = document.createTreeWalker(one, NodeFilter.SHOW_TEXT), found = [];"
+            " for (let node = walk.nextNode(); node; node = walk.nextNode()) {"
+            "  if (node.parentElement.closest('option')) { continue; }"
+            "  for (const word of node.data.matchAll(/[^ ]+/g)) {"
+            "   const range = new Range(); range.setStart(node, word.index);"
+            "   range.setEnd(node, word.index + word[0].length);"
+            "   found.push(new Set([...range.getClientRects()].map(box => box.top)).size); } }"
+            " return found; })"
+        )
+        assert set(lines) == {1}
+
+
 def test_the_mouse_and_the_arrow_keys_show_the_values_at_the_nearest_timepoint(browser: Browser, page: Path) -> None:
     for width in SIZES:
         browser.open(page, width=width)
@@ -139,7 +197,8 @@ def test_following_fades_others_everywhere_and_the_table_sorts_and_filters(brows
     browser.click("#algorithms tr.followed button.plain")  # again: nobody
     assert browser.run("document.querySelectorAll('.item.faded').length") == 0
     names = (
-        "Array.from(document.querySelectorAll('#algorithms tbody tr:not([hidden])'), row => row.cells[0].textContent)"
+        "Array.from(document.querySelectorAll('#algorithms table[data-sortable] tbody tr:not([hidden])'),"
+        " row => row.cells[0].textContent)"
     )
     first = "document.querySelector('#algorithms th button')"
     browser.run(f"{first}.click()")
@@ -152,7 +211,7 @@ def test_following_fades_others_everywhere_and_the_table_sorts_and_filters(brows
         " one.dispatchEvent(new Event('input')); })()"
     )
     assert (
-        browser.run("document.querySelectorAll('#algorithms table:first-of-type tbody tr:not([hidden])').length") == 3
+        browser.run("document.querySelectorAll('#algorithms table[data-sortable] tbody tr:not([hidden])').length") == 3
     )
     assert browser.problems == []
 
@@ -229,7 +288,7 @@ def test_a_portfolio_of_up_to_three_has_a_value(browser: Browser, page: Path, ra
 def test_a_link_restores_everything_and_one_that_means_nothing_does_no_harm(browser: Browser, page: Path) -> None:
     state = (
         "#preference=final&risk=best&follow=E&axis=log&budget=4&zoom=2,6&draw=1,2,3,4,5,6,7,8&members=0,1&pair=1,0"
-        "&sort=0,-1&filter=out"
+        "&sort=0,-1&filter=out&rounds=1,2"
     )
     look = (
         "[...['preference', 'risk', 'budget-slider'].map(name => document.getElementById(name).value),"
@@ -239,11 +298,12 @@ def test_a_link_restores_everything_and_one_that_means_nothing_does_no_harm(brow
         " document.querySelectorAll('#explore-portfolio input:checked').length,"
         " Array.from(document.querySelectorAll('#explore-pair select'), one => one.value).join(),"
         " document.querySelector('#explore-ratings .tools button').hidden,"
+        " document.querySelector('#explore-rounds .tools button').hidden,"
         " document.querySelector('#algorithms input').value,"
         " document.querySelector('#algorithms th').getAttribute('aria-sort')]"
     )
     browser.open(page, state)
-    expected = ["final", "best", "3", "log", "E", "1,2,3,4,5,6,7,8", 2, "1,0", False, "out", "descending"]
+    expected = ["final", "best", "3", "log", "E", "1,2,3,4,5,6,7,8", 2, "1,0", False, False, "out", "descending"]
     assert browser.run(look) == expected
     browser.run("document.querySelector('#explore-bar button').click()")
     link = browser.run("document.querySelector('#explore-bar input[type=text]').value")
@@ -274,8 +334,32 @@ def test_downloads_are_the_data_and_the_figures(browser: Browser, page: Path) ->
     assert browser.downloaded("dominance.csv").startswith(b"round,algorithm,rival,p_dominated\r\n1,A,")
     browser.run("document.querySelector('[aria-label^=\"PNG of P(best)\"]').click()")
     assert browser.downloaded("timeline.png").startswith(b"\x89PNG")
-    browser.run("document.querySelector('[aria-label^=\"SVG of P(best)\"]').click()")
-    assert ET.fromstring(browser.downloaded("timeline.svg")).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314
+    assert browser.problems == []
+
+
+def test_every_chart_can_be_saved_as_lines_and_texts_as_it_is_shown(browser: Browser, page: Path) -> None:
+    browser.open(page, "#follow=E")
+    data = data_of(browser)
+    svg = "{http://www.w3.org/2000/svg}"
+    for name, title in [("timeline", "P(best)"), ("ratings", "Mean"), ("pair", "One"), ("dominance", "P(dom")]:
+        browser.run(f"document.querySelector('[aria-label^=\"SVG of {title}\"]').click()")
+        found = ET.fromstring(browser.downloaded(f"{name}.svg"))  # noqa: S314
+        assert found.tag == f"{svg}svg"
+        texts = [text.text or "" for text in found.iter(f"{svg}text")]
+        assert texts[-1].removeprefix("P(").split()[0] in data["names"]
+        paths = [path for path in found.iter(f"{svg}path") if path.get("fill") == "none"]
+        assert len(paths) == {"timeline": len(data["left"]), "pair": 2}.get(name, 7)
+        assert all(len(re.findall("[ML]", path.get("d", ""))) >= 2 for path in paths[:2])
+        if name == "ratings":  # the one that is followed is wider, and has the only band
+            place = data["names"].index("E")
+            assert [path.get("stroke-width") for path in paths] == ["3" if one == place else "1.7" for one in range(7)]
+            assert len([path for path in found.iter(f"{svg}path") if path.get("fill") != "none"]) == 1
+            # Heights are those of the ratings: a straight line maps one to the other.
+            heights = [float(y) for y in re.findall(r"[ML][\d.-]+ ([\d.-]+)", paths[0].get("d", ""))]
+            slope = np.polyfit(data["ratings"]["mean"][0], heights, 1)
+            assert slope[0] < 0
+            assert np.allclose(np.polyval(slope, data["ratings"]["mean"][0]), heights, atol=0.02)
+            assert "At 10 evaluations" in texts
     assert browser.problems == []
 
 
@@ -305,7 +389,7 @@ def test_without_matplotlib_the_charts_work(browser: Browser, gappy: RaceResult,
     browser.open(path)
     assert browser.run("document.querySelectorAll('svg').length") == 0
     assert browser.run("document.querySelectorAll('.explore canvas').length") == 4
-    assert browser.run("document.querySelectorAll('[aria-label^=SVG]').length") == 0
+    assert browser.run("document.querySelectorAll('[aria-label^=SVG]').length") == 3
     # A gap and a dash where c was not observed.
     browser.run("document.querySelector('#explore-ratings .plot').focus()")
     browser.key("Home")

@@ -79,7 +79,7 @@ def test_figures_show_what_their_captions_say(told: RaceResult, drawn: dict[str,
     assert drawn["dominance"] == (told, {"colour": colour})
     assert "<figure>allocation: How many instances" in figures.allocation()
     assert drawn["allocation"] == (told, {})
-    assert "beats the column's at the last timepoint, 2,000.</figure>" in figures.wins()
+    assert "beats the column's at the last timepoint, 2,000.<details>" in figures.wins()
     assert drawn["wins"] == (told.posterior, {"timepoint": 2000.0})
     assert figures.model_check() == ""  # it was not checked
     values = figures.values({"uniform": ("all", "uniform"), "final": ("the end", "final")})

@@ -10,7 +10,7 @@ from polarbear_plugins import Posterior, RaceResult, select
 from polarbear_plugins.posterior.group_effect import GroupEffect
 from polarbear_plugins.posterior.model_check import ModelCheck
 from polarbear_plugins.report import sections
-from polarbear_plugins.report.rating_words import choice_text, leader_text, rating_text
+from polarbear_plugins.report.rating_words import choice_text, leader_text, of_hundred, rating_text
 
 
 def left(told: RaceResult, ratings: list[list[list[float]]], **more: object) -> Posterior:
@@ -119,3 +119,13 @@ def test_a_value_that_is_no_share_of_instances_is_not_called_one(told: RaceResul
 
 def test_nothing_is_said_about_the_only_candidate(told: RaceResult) -> None:
     assert choice_text(select(told.posterior, ["a"]), told) == ""
+
+
+def test_a_small_share_is_told_as_it_is() -> None:
+    assert [of_hundred(share) for share in (0.004, 0.006, 0.03, 0.97, 0.996)] == [
+        "less than 1",
+        "about 1",
+        "about 3",
+        "about 97",
+        "more than 99",
+    ]

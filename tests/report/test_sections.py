@@ -26,11 +26,11 @@ def text_of(markup: str) -> str:
 
 def test_each_budget_has_the_highest_its_rating_and_how_often_it_is_best_of_those_left(told: RaceResult) -> None:
     header, *rows = cells_of(sections.budgets(told, told.posterior, {}))
-    assert header == ["budget", "highest", "rating", "P(best)", "support", ""]
+    assert header == ["budget", "highest", "rating", "P(best)", "support"]
     # a is best of a and b in three draws at 10, b in two at 100 and in all at 2000; what d has does not count.
     assert rows == [
-        ["10", "a", "0.47", "0.75", "75%", "not supported: b may be best"],
-        ["100 to 2,000", "b", "0.42 to 0.54", "0.50 to > 0.99", "88%", "not supported: a may be best"],
+        ["10", "a not supported: b may be best", "0.47", "0.75", "75%"],
+        ["100 to 2,000", "b not supported: a may be best", "0.42 to 0.54", "0.50 to > 0.99", "88%"],
     ]
     assert "by first places" not in sections.budgets(told, told.posterior, {})
     assert "best of those that are left, by first places" in sections.budgets(told, replace(told.posterior), {})
@@ -48,7 +48,7 @@ def test_an_open_pair_says_how_likely_the_one_that_stands_first_is_better(told: 
     assert cells_of(markup) == [
         ["one", "other", "not settled at", "P(one is better)", "P(equivalent)"],
         # a is better in three draws at 10 and in two at 100, in one of them by next to nothing.
-        ["a", "b", "10 to 100", "0.50 to 0.75", "0.00 to 0.25"],
+        ["a", "b", "10 to 100", "0.50 to 0.75", "< 0.01 to 0.25"],
     ]
     says = text_of(markup)
     assert says.startswith("1 pair is neither surely different nor surely equivalent at some timepoints. ")

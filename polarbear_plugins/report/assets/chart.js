@@ -27,7 +27,7 @@ function makeChart(root, spec, page) {
   const list = tableDetails("Table: " + spec.title, () => table(spec.columns(), spec.rows(), spec.title));
   const reset = button("Whole range", () => state.set({ [spec.zoomKey]: null }));
   const tools = element("div", { class: "tools" }, reset, button("PNG", savePng, { "aria-label": "PNG of " + spec.title }),
-    ...(staticFigure(spec.name) ? [button("SVG", () => downloadSvg(spec.name), { "aria-label": "SVG of " + spec.title })] : []),
+    button("SVG", saveSvg, { "aria-label": "SVG of " + spec.title }),
     button("CSV", () => downloadCsv(spec.name + ".csv", spec.csv()), { "aria-label": "CSV of " + spec.title }));
   root.replaceChildren(element("figure", { class: "chart" }, element("h3", {}, spec.title), ...(spec.controls || []),
     element("div", { class: "card" }, plot, heading, legend), tools, element("figcaption", {}, spec.caption), summary,
@@ -186,10 +186,17 @@ function makeChart(root, spec, page) {
     return sample;
   }
 
-  function savePng() {
+  // Each line and what the legend says about it.
+  function legendTexts() {
     const at = place === null ? spec.rest() : place;
-    const texts = lines.map((line) => [line, line.label + " " + line.text(at)]);
-    pictureOf(drawn, spec, texts).toBlob((blob) => download(spec.name + ".png", blob));
+    return { heading: spec.at(at), texts: lines.map((line) => [line, line.label + " " + line.text(at)]) };
+  }
+
+  function savePng() { pictureOf(drawn, spec, legendTexts()).toBlob((blob) => download(spec.name + ".png", blob)); }
+
+  function saveSvg() {
+    const text = new XMLSerializer().serializeToString(svgOf(drawn, spec, legendTexts()));
+    download(spec.name + ".svg", new Blob([text], { type: "image/svg+xml" }));
   }
 
   const chart = {
@@ -211,36 +218,4 @@ function makeChart(root, spec, page) {
     },
   };
   return chart;
-}
-
-const FONT = '12px system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
-
-// The chart with its title and its legend as one picture, dark on white.
-function pictureOf(drawn, spec, texts) {
-  const ratio = uPlot.pxRatio;
-  const from = drawn.ctx.canvas;
-  const canvas = document.createElement("canvas");
-  const ctx = canvas.getContext("2d");
-  const line = 18 * ratio;
-  canvas.width = from.width;
-  canvas.height = from.height + line * (texts.length + 2.5);
-  ctx.fillStyle = "#fff";
-  ctx.fillRect(0, 0, canvas.width, canvas.height);
-  ctx.drawImage(from, 0, 1.5 * line);
-  ctx.fillStyle = INK;
-  ctx.font = FONT.replace("12px", 13 * ratio + "px");
-  ctx.fillText(spec.title, 8 * ratio, line);
-  ctx.font = FONT.replace("12px", 12 * ratio + "px");
-  texts.forEach(([one, says], place) => {
-    const y = from.height + line * (place + 2.5);
-    ctx.strokeStyle = one.grey ? GREY : one.colour;
-    ctx.lineWidth = 2.5 * ratio;
-    ctx.setLineDash(DASHES[one.dash].map((part) => part * ratio));
-    ctx.beginPath();
-    ctx.moveTo(8 * ratio, y - 4 * ratio);
-    ctx.lineTo(34 * ratio, y - 4 * ratio);
-    ctx.stroke();
-    ctx.fillText(says, 42 * ratio, y);
-  });
-  return canvas;
 }

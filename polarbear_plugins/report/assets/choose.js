@@ -18,6 +18,7 @@ function makeChoose(choices, state, signal) {
       });
       const choice = choices[preference.value][risk.value];
       says.textContent = choice.says;
+      says.classList.toggle("doubtful", !choice.supported);
       rows.replaceChildren(...choice.rows.map((cells) => element("tr", {}, ...cells.map(
         (text, place) => element("td", place ? { style: "text-align:right" } : {}, text)))));
       figures.forEach((figure) => { figure.hidden = figure.dataset.preference !== preference.value; });

@@ -49,16 +49,6 @@ function downloadCsv(name, rows) {
   download(name, new Blob([csv(rows)], { type: "text/csv;charset=utf-8" }));
 }
 
-// The static figure of the same name, as a file; null if there is none.
-function staticFigure(name) {
-  return document.querySelector('figure[data-figure="' + name + '"] svg');
-}
-
-function downloadSvg(name) {
-  const text = new XMLSerializer().serializeToString(staticFigure(name));
-  download(name + ".svg", new Blob([text], { type: "image/svg+xml" }));
-}
-
 // Announce to screen readers what was found, once it has not changed for a moment.
 function announcer(region) {
   let waiting = null;

@@ -47,6 +47,7 @@ function namesAndNumbers(state, data) {
     axis: changed("axis") ? state.axis : null,
     budget: changed("budget") ? data.times[state.budget] : null,
     zoom: state.zoom ? state.zoom.map((time) => Number(time.toPrecision(6))).join(",") : null,
+    rounds: state.roundsZoom ? state.roundsZoom.map((round) => Number(round.toPrecision(6))).join(",") : null,
     draw: changed("draw") ? state.draw.join(",") : null,
     members: state.members.length ? state.members.join(",") : null,
     pair: changed("pair") ? state.pair.join(",") : null,
@@ -66,6 +67,8 @@ function checkedState(wanted, data, defaults) {
   if (wanted.budget && Number.isFinite(Number(wanted.budget))) { found.budget = nearest(data.times, Number(wanted.budget)); }
   const zoom = numbers("zoom");
   if (zoom.length === 2 && zoom[0] < zoom[1]) { found.zoom = zoom; }
+  const rounds = numbers("rounds");
+  if (rounds.length === 2 && rounds[0] < rounds[1]) { found.roundsZoom = rounds; }
   const draw = numbers("draw");
   if (draw.length === defaults.draw.length && draw.every((height) => height >= 0 && height <= 100)) { found.draw = draw; }
   const members = wanted.members ? numbers("members") : [];

@@ -36,23 +36,30 @@ def notes(result: RaceResult, robust: Posterior) -> dict[str, list[str]]:
 
 def captions(result: RaceResult, band_draws: int) -> dict[str, str]:
     """What is drawn in each chart; ``band_draws`` is the number of draws behind the band of a pair."""
-    by_model, would = (", by the model, which does not fit", "would ") if misfits(result) else ("", "")
+    by_model = ", by the model, which does not fit" if misfits(result) else ""
     by_first = ", by first places, since the model does not fit" if misfits(result) else ""
     gap = "A gap: not observed there."
-    band = f"that {would}hold{'' if would else 's'} the truth with probability 90 %"
     where = "at all timepoints" if result.settings.elimination == "joint" else "at the least sure timepoint"
     return {
-        "ratings": f"The probability of being the best of all on a new instance{by_model}: posterior means, each with "
-        f"a band {band}. Eliminated algorithms are grey, without a band. The dashed line is the budget set above. "
-        f"{gap}",
+        "ratings": f"The probability of being the best of all on a new instance{by_model}: posterior means, with "
+        f"bands that {band_text(result)}. Eliminated algorithms are grey, without a band. The dashed line is the "
+        f"budget set above. {gap}",
         "best": f"The probability of having the highest rating among the algorithms that are left{by_first}. The "
         f"dashed line is the budget set above. {gap}",
-        "pair": f"How often the first beats the second on a new instance{by_model}: posterior mean, with a band {band} "
-        f"(from {band_draws:,} draws). Dashed: the probability that the first has the higher rating. {gap}",
+        "pair": f"How often the first beats the second on a new instance{by_model}: posterior mean, with bounds "
+        f"that {band_text(result)} (from {band_draws:,} draws). Dashed: the probability that the first has the "
+        f"higher rating. {gap}",
         "rounds": "For each algorithm and round the probability that its strongest rival dominates it "
         f"({where}); the scale is stretched above 0.9. The dashed line is alpha = {result.settings.alpha:g}. A line "
         "ends where an algorithm is eliminated or all its pairs are settled.",
     }
+
+
+def band_text(result: RaceResult) -> str:
+    """What bands of 90 % do, and on what condition: the check of the model notices little with few instances."""
+    if misfits(result):
+        return "would hold the truth with probability 90 % if the model fitted"
+    return "hold the truth with probability 90 % as far as the model is right"
 
 
 def summaries(data: Mapping[str, Any]) -> dict[str, str]:

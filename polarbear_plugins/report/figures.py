@@ -16,6 +16,7 @@ from polarbear_plugins.extras import require
 from polarbear_plugins.plots.style import narrow_figures
 from polarbear_plugins.posterior.posterior import Posterior
 from polarbear_plugins.racing.result import RaceResult
+from polarbear_plugins.report.chart_words import band_text
 from polarbear_plugins.report.explorer import MOST_NAMES
 from polarbear_plugins.report.figure_tables import (
     allocation_table,
@@ -68,8 +69,7 @@ class Figures:
         figure = self._draw(
             "ratings",
             f"The probability of being the best of all on a new instance, over time{self._by_model}: posterior means, "
-            f"and bands that {'would ' * bool(self._by_model)}hold the truth with probability 90 %. Eliminated "
-            "algorithms are grey.",
+            f"and bands that {band_text(self._result)}. Eliminated algorithms are grey.",
             lambda: plots.plot_ratings(self._result.posterior, eliminated=self._out, colour=self.colours),
         )
         return with_table(figure, *ratings_table(self._result.posterior))

@@ -234,10 +234,13 @@ def test_if_the_model_does_not_fit_the_choice_follows_the_robust_posterior_and_s
         assert shown == {name: pytest.approx(p, rel=1e-4) for name, p in p_best.items()}
     assert any("follows from first places among those that are left" in note for note in data["notes"]["always"])
     assert "by the model, which does not fit" in data["captions"]["ratings"]
-    assert "would hold the truth" in data["captions"]["ratings"]
+    assert "would hold the truth with probability 90 % if the model fitted." in data["captions"]["ratings"]
     assert "by first places" in data["captions"]["best"]
     # The ratings are still those of the model.
-    assert data["ratings"] == data_of(raced)["ratings"]
+    fitting = data_of(raced)
+    assert data["ratings"] == fitting["ratings"]
+    for chart in ("ratings", "pair"):
+        assert "hold the truth with probability 90 % as far as the model is right" in fitting["captions"][chart]
 
 
 def test_notes_say_what_a_choice_rests_on(told: RaceResult) -> None:

@@ -70,7 +70,7 @@ def test_figures_show_what_their_captions_say(told: RaceResult, drawn: dict[str,
     colour = figures.colours
     assert figures.ratings().startswith(
         "<figure>ratings: The probability of being the best of all on a new instance, over time: posterior means, and "
-        "bands that hold the truth"
+        "bands that hold the truth with probability 90 % as far as the model is right."
     )
     assert drawn["ratings"] == (told.posterior, {"eliminated": ["d", "e", "c"], "colour": colour})
     assert "<figure>timeline: The probability of having the highest rating among" in figures.timeline()

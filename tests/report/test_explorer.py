@@ -224,6 +224,7 @@ def test_if_the_model_does_not_fit_the_choice_follows_the_robust_posterior_and_s
 ) -> None:
     turned = raced.posterior.log_ratings[:, :, ::-1]
     robust = replace(raced.posterior, log_ratings=turned)
+    fitting = data_of(raced)
     monkeypatch.setattr("polarbear_plugins.report.chart_words.misfits", lambda _: True)
     data = data_of(raced, robust)
     for place, weights in enumerate(np.eye(raced.timepoints.size)):
@@ -237,7 +238,6 @@ def test_if_the_model_does_not_fit_the_choice_follows_the_robust_posterior_and_s
     assert "would hold the truth with probability 90 % if the model fitted." in data["captions"]["ratings"]
     assert "by first places" in data["captions"]["best"]
     # The ratings are still those of the model.
-    fitting = data_of(raced)
     assert data["ratings"] == fitting["ratings"]
     for chart in ("ratings", "pair"):
         assert "hold the truth with probability 90 % as far as the model is right" in fitting["captions"][chart]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-# Okabe and Ito's colours for the families, markers for their variants.
+# Okabe and Ito's colours for the families, markers for their variants.  What is missing here is not drawn: without
+# barriers PolarBear would hide itself in rounds.
 _STYLES = {
     "PolarBear": ("#0072B2", "o"),
-    "PolarBear, continuous": ("#0072B2", "h"),
     "PolarBear, anytime-valid": ("#0072B2", "D"),
     "PolarBear, cost 1": ("#56B4E9", "o"),
     "PolarBear, cost 0.2": ("#56B4E9", "D"),
@@ -50,8 +50,8 @@ def draw(results: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     for column, (data, rivals) in enumerate(results.items()):
         for row, (measure, label) in enumerate(_MEASURES.items()):
             panel = panels[row, column]
-            for name, summary in rivals.items():
-                handles[name] = _point(panel, name, summary["cost share"], summary[measure])
+            for name in (name for name in _STYLES if name in rivals):
+                handles[name] = _point(panel, name, rivals[name]["cost share"], rivals[name][measure])
             panel.set_xscale("log")
             panel.xaxis.set_major_formatter("{x:g}")
             panel.grid(alpha=0.25)

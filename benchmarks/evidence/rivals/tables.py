@@ -70,6 +70,8 @@ def configurators(data: Mapping[str, Any]) -> list[str]:
 def _regret(one: Mapping[str, Any] | None) -> str:
     if one is None or one["regret"] is None:
         return "refused" if one and one["refused"] else "-"
+    if one["regret_half"] is None:  # a single seed
+        return f"{one['regret']:.3f}"
     text = f"{one['regret']:.3f} ± {one['regret_half']:.3f}"
     if one["best"]:
         return f"**{text}**"

@@ -150,9 +150,12 @@ def _pythons(root: Path) -> list[str]:
 
 
 def _needed(root: Path) -> Iterator[Requirement]:
-    """What the package, its extras and those who work on it need."""
+    """What the package, its extras and those who work on it need; not what it is compared with, the group rivals."""
     groups = tomllib.loads((root / "pyproject.toml").read_text())["dependency-groups"]
-    for line in itertools.chain.from_iterable([*_written(root).values(), *groups.values()]):
+    included = [line["include-group"] for line in groups["dev"] if isinstance(line, dict)]
+    assert set(groups) == {"dev", *included, "rivals"}
+    lines = itertools.chain.from_iterable([*_written(root).values(), *(groups[name] for name in ("dev", *included))])
+    for line in lines:
         if isinstance(line, str) and not line.startswith("polarbear-plugins["):
             yield Requirement(line)
 

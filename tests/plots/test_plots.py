@@ -696,8 +696,13 @@ def test_without_matplotlib_a_line_tells_what_to_install(result: RaceResult, mon
         plot_ratings(result.posterior)
 
 
+def gallery(root: Path) -> list[Path]:
+    """Pictures of the documentation that examples/figures.py draws; that of a report is made by tools/pictures.py."""
+    return [path for path in (root / "docs" / "figures").glob("*.png") if path.name != "report.png"]
+
+
 def test_the_pictures_of_the_gallery_are_small_and_shown_on_the_page(root: Path) -> None:
-    pictures = [path for path in (root / "docs" / "figures").glob("*.png") if path.name != "report.png"]
+    pictures = gallery(root)
     assert pictures
     assert all(path.stat().st_size < 60_000 for path in pictures)
     page = (root / "docs" / "guide" / "report.md").read_text()
@@ -711,4 +716,4 @@ def test_the_gallery_is_drawn(root: Path, tmp_path: Path) -> None:
     run_example("figures.py", "--quick", "--folder", tmp_path)
     made = {path.stem for path in tmp_path.glob("*.png")}
     assert {"ratings", "dominance", "values", "allocation", "wins", "timeline", "ecdf", "hasse"} <= made
-    assert {path.stem for path in (root / "docs" / "figures").glob("*.png")} <= made
+    assert {path.stem for path in gallery(root)} <= made

@@ -82,6 +82,7 @@ def analyses(data: Mapping[str, Any]) -> list[str]:
     """Predictions from all numbers of training instances; intervals and statements from the largest."""
     kinds = list(dict.fromkeys(row["data"] for row in data["summary"]))
     methods = [name for name in dict.fromkeys(row["method"] for row in data["summary"]) if name != "coin"]
+    methods.sort(key=lambda name: not name.startswith("PolarBear"))
     found = {(row["data"], row["training"], row["method"]): row for row in data["summary"]}
     sizes = data["settings"]["training"]
 

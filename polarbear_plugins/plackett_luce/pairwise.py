@@ -101,7 +101,10 @@ class RatingMode:
         ahead = float(self.utilities[who] - self.utilities[than]) - margin
         _, value, gradient, information = self._climb(self.utilities.copy(), (who, than, margin))
         root = math.copysign(math.sqrt(max(0.0, 2.0 * (self._value - value))), ahead)
-        ratio = -float(gradient[than]) / root if abs(root) > _NEAR else 0.0
+        # The two are opposite at the mode; half their difference, wherever the search has stopped, is the same for the
+        # opposite question, so that the two answers sum to 1.
+        slope = float(gradient[who] - gradient[than]) / 2
+        ratio = slope / root if abs(root) > _NEAR else 0.0
         if ratio <= 0:
             return float(ndtr(self.normal_scores(than, margin)[who]))
         bound = np.delete(np.delete(_merge_pair(information, who, than), than, axis=0), than, axis=1)

@@ -11,6 +11,7 @@ from measuring import report_figure
 from scipy import stats
 
 DEFAULT = "PolarBearSampler, TPE"
+FEWEST = 5  # seeds of what is drawn
 #: Colours by Okabe and Ito, which people with colour blindness can tell apart, and a marker for each row.
 STYLES = {
     "irace": ("#D55E00", "s"),
@@ -117,7 +118,7 @@ def print_summary(summary: Sequence[Mapping[str, Any]]) -> None:
 
 
 def draw(summary: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw regret against budget, a panel for each task."""
+    """Draw regret against budget, a panel for each task; without those that have few seeds."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -129,7 +130,9 @@ def draw(summary: Sequence[Mapping[str, Any]], path: Path) -> None:
     for panel, task in zip(panels[0], tasks, strict=True):
         for place, label in enumerate(labels):
             points = [one for one in summary if (one["task"], one["label"]) == (task, label)]
-            points = [one for one in points if one["regret"] is not None]
+            points = [one for one in points if one["regret"] is not None and one["seeds"] >= FEWEST]
+            if not points:
+                continue
             colour, marker = STYLES[label]
             shift = 1.025 ** (place - (len(labels) - 1) / 2)  # so that intervals do not hide each other
             panel.errorbar(

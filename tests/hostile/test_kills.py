@@ -151,6 +151,7 @@ def in_peace(tmp_path_factory: pytest.TempPathFactory) -> RaceResult:
 
 @other_code
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_race_that_is_killed_stopped_and_watched_again_and_again_ends_as_one_in_peace(
     in_peace: RaceResult, tmp_path: Path
 ) -> None:

@@ -501,7 +501,7 @@ for _ in range(10):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["journal", "sqlite"])
+@pytest.mark.parametrize("kind", ["journal", pytest.param("sqlite", marks=pytest.mark.long)])
 def test_processes_that_write_it_at_once_leave_one_trial_for_each_candidate(kind: str, tmp_path: Path) -> None:
     storage = storage_of(kind, tmp_path)
     create(storage=storage).optimize(objective, n_trials=30)

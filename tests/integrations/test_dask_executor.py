@@ -423,6 +423,7 @@ def test_what_a_worker_cannot_load_is_named(cluster: Cluster, tmp_path: Path, mo
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_runs_that_raise_crash_or_hang_fail_as_in_local_processes_and_free_their_worker(cluster: Cluster) -> None:
     import dask_algorithms
 
@@ -498,6 +499,7 @@ def test_a_worker_that_hangs_is_replaced_by_the_others(cluster: Cluster) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_run_that_kills_its_workers_fails_in_the_end_and_alone(cluster: Cluster) -> None:
     import dask_algorithms
 
@@ -525,6 +527,7 @@ def test_a_run_that_kills_its_workers_fails_in_the_end_and_alone(cluster: Cluste
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_scheduler_that_dies_ends_the_race_and_the_journal_goes_on(cluster: Cluster, tmp_path: Path) -> None:
     journal = tmp_path / "race.db"
     with connect(cluster.need(1), 60) as executor:

@@ -91,6 +91,7 @@ def test_smac_evaluates_fully_and_repeats_itself() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_smac_repeats_itself_in_another_process() -> None:
     code = (
         "from polarbear_plugins.integrations.smac_portfolio import SmacAlgorithm\n"
